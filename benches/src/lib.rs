@@ -1,0 +1,1 @@
+//! What the benchmarks share: generated logs and timing.

@@ -1,0 +1,1 @@
+//! How do I find a position? Offset, time and transaction indexes.

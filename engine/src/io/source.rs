@@ -1,0 +1,85 @@
+//! Windows of a file, in order: what a scan reads through.
+
+use crate::error::Result;
+use crate::io::File;
+
+/// Bytes that are looked at through a window that moves forward.
+pub trait Source {
+    /// Where the bytes end, exclusive.
+    fn end(&self) -> u64;
+
+    /// The bytes from `position` on: at least `wanted_bytes` of them, or all up to the end when fewer are left.
+    ///
+    /// Going back is allowed, but slow. The caller bounds `wanted_bytes`: an implementation may allocate that much, but
+    /// never more than there is up to the end.
+    fn window(&mut self, position: u64, wanted_bytes: usize) -> Result<&[u8]>;
+}
+
+impl Source for &[u8] {
+    fn end(&self) -> u64 {
+        u64::try_from(self.len()).unwrap_or(u64::MAX)
+    }
+
+    fn window(&mut self, position: u64, _wanted_bytes: usize) -> Result<&[u8]> {
+        let start = usize::try_from(position).unwrap_or(usize::MAX);
+        Ok(self.get(start..).unwrap_or_default())
+    }
+}
+
+/// A [`Source`] over a file, by positioned reads into one reused buffer.
+#[derive(Debug)]
+pub struct WindowReader<'a> {
+    file: &'a dyn File,
+    end: u64,
+    window_bytes: usize,
+    buffer: Vec<u8>,
+    start: u64,
+    filled: usize,
+}
+
+impl<'a> WindowReader<'a> {
+    /// Reads `file` up to `end` (exclusive; what lies beyond the file's own end is cut when it is reached) in windows of
+    /// `window_bytes`.
+    #[must_use]
+    pub fn new(file: &'a dyn File, end: u64, window_bytes: usize) -> Self {
+        WindowReader { file, end, window_bytes, buffer: Vec::new(), start: 0, filled: 0 }
+    }
+}
+
+impl Source for WindowReader<'_> {
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn window(&mut self, position: u64, wanted_bytes: usize) -> Result<&[u8]> {
+        let left = usize::try_from(self.end.saturating_sub(position)).unwrap_or(usize::MAX);
+        let wanted = wanted_bytes.min(left);
+        let skip = position.checked_sub(self.start).and_then(|skip| usize::try_from(skip).ok());
+        let held = skip.filter(|&skip| skip <= self.filled);
+        if let Some(skip) = held
+            && self.filled - skip >= wanted
+        {
+            return Ok(self.buffer.get(skip..self.filled).unwrap_or_default());
+        }
+        // What is held of the wanted bytes moves to the front, the rest is read behind it.
+        let kept = held.map_or(0, |skip| self.filled - skip);
+        if let Some(skip) = held {
+            self.buffer.copy_within(skip..self.filled, 0);
+        }
+        self.start = position;
+        self.filled = kept;
+        let size = wanted.max(self.window_bytes.min(left));
+        if self.buffer.len() < size {
+            self.buffer.resize(size, 0);
+        }
+        let target = self.buffer.get_mut(kept..size).unwrap_or_default();
+        let at = position.saturating_add(u64::try_from(kept).unwrap_or(u64::MAX));
+        let read = self.file.read_at(target, at)?;
+        self.filled = kept + read;
+        if self.filled < size {
+            // The file is shorter than promised: someone cut it while we looked.
+            self.end = position.saturating_add(u64::try_from(self.filled).unwrap_or(u64::MAX));
+        }
+        Ok(self.buffer.get(..self.filled).unwrap_or_default())
+    }
+}

@@ -1,0 +1,133 @@
+//! The disk as the engine sees it: two traits with two implementations, the real disk and the simulated one.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+
+use crate::error::Result;
+
+/// What a path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A plain file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link that leads nowhere or in a circle.
+    DanglingLink,
+    /// A device, pipe or socket.
+    Other,
+}
+
+/// What the file system knows of a path; symbolic links are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// What it is.
+    pub kind: FileKind,
+    /// Its length in bytes.
+    pub size_bytes: u64,
+    /// When its bytes last changed, in milliseconds since 1970.
+    pub modified_ms: i64,
+    /// Permission bits.
+    pub mode: u32,
+    /// User id of the owner.
+    pub owner: u32,
+    /// Group id.
+    pub group: u32,
+}
+
+/// One entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    /// The name within the directory.
+    pub name: OsString,
+    /// What it is, behind symbolic links.
+    pub kind: FileKind,
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// For reading; it must exist.
+    Read,
+    /// For reading and writing; it must exist.
+    ReadWrite,
+    /// For reading and writing; made, or cut to nothing when it exists.
+    Create,
+    /// For reading and writing; made, and an error of kind `Conflict` when it exists.
+    CreateNew,
+}
+
+/// An open file. Positions are bytes from its start.
+pub trait File: Send + Sync + fmt::Debug {
+    /// The path it was opened by.
+    fn path(&self) -> &Path;
+
+    /// What the file system knows of it now.
+    fn metadata(&self) -> Result<Metadata>;
+
+    /// Fills `buffer` from `position`; fewer bytes than asked for only at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize>;
+
+    /// Writes all of `bytes` at `position`, or fails; after a failure some of them may be there.
+    fn write_at(&self, bytes: &[u8], position: u64) -> Result<()>;
+
+    /// Cuts or extends (with zeros) to this length.
+    fn set_size(&self, size_bytes: u64) -> Result<()>;
+
+    /// Makes bytes and length durable.
+    fn sync(&self) -> Result<()>;
+
+    /// The descriptor, for maps; `None` on the simulated disk.
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// A held lock; dropping it lets go.
+pub trait Lock: Send + Sync + fmt::Debug {}
+
+/// A disk.
+pub trait Storage: Send + Sync + fmt::Debug {
+    /// Opens or makes a file.
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>>;
+
+    /// What the path is; `NotFound` when it is not there.
+    fn metadata(&self, path: &Path) -> Result<Metadata>;
+
+    /// The entries of a directory, sorted by name.
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>>;
+
+    /// Renames within one file system, over what is there. Durable after `sync_dir`.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Unlinks a file. Durable after `sync_dir`.
+    fn remove_file(&self, path: &Path) -> Result<()>;
+
+    /// Makes a directory; its parent must exist.
+    fn create_dir(&self, path: &Path) -> Result<()>;
+
+    /// Gives a file the owner, group and mode of `like`; what the caller may not change is left as it is.
+    fn set_owner(&self, path: &Path, like: &Metadata) -> Result<()>;
+
+    /// Makes the entries of a directory durable.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+
+    /// Makes everything written so far to the file system that holds `dir` durable.
+    fn sync_filesystem(&self, dir: &Path) -> Result<()>;
+
+    /// Makes many files durable at once; one result each, in order.
+    fn sync_files(&self, files: &[&dyn File]) -> Vec<Result<()>> {
+        files.iter().map(|file| file.sync()).collect()
+    }
+
+    /// Takes the exclusive POSIX record lock on the whole file, making the file when it is missing: what a broker does
+    /// with `.lock`. `Conflict` when another process holds it.
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>>;
+
+    /// Whether another process holds the lock on this file; a missing file is not held.
+    fn is_locked(&self, path: &Path) -> Result<bool>;
+
+    /// The bytes of a file from its start, at most `limit_bytes` of them; `Limit` when it is longer.
+    fn read(&self, path: &Path, limit_bytes: u64) -> Result<Vec<u8>>;
+}

@@ -1,0 +1,1 @@
+//! What is in a record batch?

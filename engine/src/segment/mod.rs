@@ -1,0 +1,1 @@
+//! One `.log` with its side files.

@@ -1,0 +1,1 @@
+//! What does the log mean? Producers, snapshots, leader epochs and checkpoint files.

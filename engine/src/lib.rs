@@ -13,6 +13,7 @@ pub mod bytes;
 pub mod error;
 pub mod problem;
 pub mod units;
+pub mod uuid;
 
 pub mod io;
 pub mod record;

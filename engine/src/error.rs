@@ -75,6 +75,7 @@ impl Error {
     pub fn io(operation: &str, path: &Path, source: std::io::Error) -> Self {
         let kind = match source.kind() {
             std::io::ErrorKind::NotFound => Kind::NotFound,
+            std::io::ErrorKind::AlreadyExists => Kind::Conflict,
             _ => Kind::Io,
         };
         let mut error = Error::new(kind, operation);

@@ -4,8 +4,13 @@
 //! behind the same traits. Reading goes through a [`Source`], which gives windows of a file in whatever way is best.
 
 pub mod checksum;
+mod counters;
+mod disk;
+mod lock;
 mod source;
 mod storage;
 
+pub use counters::Counters;
+pub use disk::Disk;
 pub use source::{Source, WindowReader};
 pub use storage::{DirEntry, File, FileKind, Lock, Metadata, OpenMode, Storage};

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::error::Result;
+use crate::io::Counters;
 
 /// What a path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,10 +105,11 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Unlinks a file. Durable after `sync_dir`.
     fn remove_file(&self, path: &Path) -> Result<()>;
 
-    /// Makes a directory; its parent must exist.
+    /// Makes a directory; its parent must exist. `Conflict` when the name is taken.
     fn create_dir(&self, path: &Path) -> Result<()>;
 
-    /// Gives a file the owner, group and mode of `like`; what the caller may not change is left as it is.
+    /// Gives a file or directory the owner, group and mode of `like`; what the caller may not change is left as it is.
+    /// A symbolic link is refused.
     fn set_owner(&self, path: &Path, like: &Metadata) -> Result<()>;
 
     /// Makes the entries of a directory durable.
@@ -122,7 +124,8 @@ pub trait Storage: Send + Sync + fmt::Debug {
     }
 
     /// Takes the exclusive POSIX record lock on the whole file, making the file when it is missing: what a broker does
-    /// with `.lock`. `Conflict` when another process holds it.
+    /// with `.lock`. `Conflict` when it is held. A lock is lost when its file is opened by [`Storage::open`] or
+    /// [`Storage::read`] in the same process and closed again: so POSIX wants it.
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>>;
 
     /// Whether another process holds the lock on this file; a missing file is not held.
@@ -130,4 +133,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// The bytes of a file from its start, at most `limit_bytes` of them; `Limit` when it is longer.
     fn read(&self, path: &Path, limit_bytes: u64) -> Result<Vec<u8>>;
+
+    /// What it has been asked to do since it was made.
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
 }

@@ -1,0 +1,3 @@
+//! Golden tests: what is read equals what Kafka's own classes read from the same bytes.
+
+mod fixtures;

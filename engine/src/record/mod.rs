@@ -1,1 +1,15 @@
 //! What is in a record batch?
+//!
+//! Views of batches and records that copy nothing ([`BatchHeader`], [`Records`]), the two old message formats
+//! ([`legacy`]), control records, and the one loop that walks a file of batches ([`scan`](mod@scan)). Bytes in, bytes out: nothing
+//! here opens a file.
+
+pub mod batch;
+pub mod control;
+pub mod legacy;
+pub mod records;
+pub mod scan;
+pub mod varint;
+
+pub use batch::{BatchHeader, TimestampType};
+pub use records::{Record, Records};

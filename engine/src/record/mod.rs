@@ -7,6 +7,7 @@
 pub mod batch;
 pub mod control;
 pub mod legacy;
+pub mod payload;
 pub mod records;
 pub mod scan;
 pub mod varint;

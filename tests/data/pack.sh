@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Packs the test data of this folder from a set of fixtures and cases: kits/KIT.tar.zst and cases.tar.zst.
+# Packs the test data of this folder from sets of fixtures: kits/KIT.tar.zst, cases.tar.zst and metadata.tar.zst.
 #
-#   pack.sh FIXTURES CASES
+#   pack.sh FIXTURES CASES METADATA
 #     FIXTURES  a folder with KIT/case.json, KIT/raw.tar.zst and KIT/expected.tar.zst for each kit
 #     CASES     a folder with cases.json and data/
+#     METADATA  a folder with records/, images/, three-nodes/, cases.json and config-resolution.json
 #
 # A kit holds case.json, STATE/{data,metadata,remote}/… as Kafka left them and expect/STATE/PARTITION.json. Archives are
 # GNU tar with sparse members, because the index files of a killed broker are 10 MiB of zeros each.
 set -euo pipefail
-[ $# -eq 2 ] || { sed -n '2,/^set -e/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
+[ $# -eq 3 ] || { sed -n '2,/^set -e/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 fixtures=$(cd "$1" && pwd)
 cases=$(cd "$2" && pwd)
+metadata=$(cd "$3" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -39,4 +41,11 @@ mkdir "$work/cases"
 cp -a "$cases/cases.json" "$cases/data" "$work/cases/"
 chmod -R u+w "$work/cases"
 pack "$work/cases" "$here/cases.tar.zst"
-ls -l "$here"/kits/*.tar.zst "$here/cases.tar.zst"
+
+mkdir "$work/metadata"
+cp -a "$metadata"/{records,images,three-nodes,cases.json,config-resolution.json} "$work/metadata/"
+chmod -R u+w "$work/metadata"
+zstd -dc "$metadata/three-nodes/raw.tar.zst" | tar -xf - -C "$work/metadata/three-nodes" --exclude='.lock'
+rm "$work/metadata/three-nodes/raw.tar.zst"
+pack "$work/metadata" "$here/metadata.tar.zst"
+ls -l "$here"/kits/*.tar.zst "$here"/{cases,metadata}.tar.zst

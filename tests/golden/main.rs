@@ -1,3 +1,5 @@
 //! Golden tests: what is read equals what Kafka's own classes read from the same bytes.
 
 mod fixtures;
+mod metadata;
+mod payload;

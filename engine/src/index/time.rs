@@ -1,0 +1,545 @@
+//! From which offset must a scan start to meet a timestamp? The time index, `.timeindex`.
+//!
+//! ```text
+//! 0            8        12
+//! | timestamp  | offset |   repeated; timestamp i64 in ms, relative offset i32 = offset - base
+//! ```
+//!
+//! An entry holds the largest timestamp so far in the segment and the **last** offset of the batch that carries it. So a
+//! record with a larger timestamp has a larger offset, and timestamps rise from entry to entry. The last entry of a
+//! closed segment tells its largest timestamp. As with the offset index, zeros may follow while the segment is active.
+
+use zerocopy::big_endian::{I32, I64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::offset::{no_such_entry, relative_offset};
+use super::slots;
+use crate::units::NO_TIMESTAMP;
+use crate::{Error, Kind, Result};
+
+/// The bytes of one entry.
+pub const ENTRY_SIZE: usize = 12;
+
+/// An entry as it lies in the file.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawEntry {
+    timestamp_ms: I64,
+    relative_offset: I32,
+}
+
+const _: () = assert!(size_of::<RawEntry>() == ENTRY_SIZE);
+
+/// An entry of a time index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TimeEntry {
+    /// The largest timestamp of the segment up to `offset`, in milliseconds; -1 for none.
+    pub timestamp_ms: i64,
+    /// The last offset of the batch that carries it.
+    pub offset: i64,
+}
+
+/// The entries of a time index, read where they lie.
+///
+/// Every slot up to the end of the bytes counts as an entry, as in a file that Kafka opens; bytes too few for one more
+/// are left out.
+#[derive(Clone, Copy)]
+pub struct TimeEntries<'a> {
+    base_offset: i64,
+    slots: &'a [RawEntry],
+    stray_size: usize,
+}
+
+impl<'a> TimeEntries<'a> {
+    /// The entries in `bytes`, of the segment that starts at `base_offset`.
+    #[must_use]
+    pub fn new(bytes: &'a [u8], base_offset: i64) -> Self {
+        let (slots, stray_size) = slots::view(bytes);
+        TimeEntries { base_offset, slots, stray_size }
+    }
+
+    /// The offset that the entries are relative to.
+    #[must_use]
+    pub fn base_offset(&self) -> i64 {
+        self.base_offset
+    }
+
+    /// How many entries there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there is no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The bytes behind the last whole entry, 0 to 11.
+    #[must_use]
+    pub fn stray_size_bytes(&self) -> usize {
+        self.stray_size
+    }
+
+    /// The entry in a slot; `None` behind the last.
+    #[must_use]
+    pub fn get(&self, slot: usize) -> Option<TimeEntry> {
+        self.slots.get(slot).map(|raw| self.decode(raw))
+    }
+
+    /// The entry in a slot; an `OutOfRange` error behind the last.
+    pub fn entry(&self, slot: usize) -> Result<TimeEntry> {
+        self.get(slot).ok_or_else(|| no_such_entry(slot, self.count()))
+    }
+
+    /// Every entry, in the order of the file.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = TimeEntry> + '_ {
+        self.slots.iter().map(|raw| self.decode(raw))
+    }
+
+    /// The last entry; timestamp -1 at the base offset when there is none.
+    #[must_use]
+    pub fn last(&self) -> TimeEntry {
+        self.slots.last().map_or(self.none(), |raw| self.decode(raw))
+    }
+
+    /// The last entry whose timestamp is at most `timestamp_ms`: no record before its batch is that late or later.
+    /// Timestamp -1 at the base offset when there is none.
+    #[inline]
+    #[must_use]
+    pub fn lookup(&self, timestamp_ms: i64) -> TimeEntry {
+        // spec: indexes 3.2
+        slots::lower_bound(self.count(), timestamp_ms, |slot| {
+            self.slots.get(slot).map_or(i64::MAX, |raw| raw.timestamp_ms.get())
+        })
+        .and_then(|slot| self.get(slot))
+        .unwrap_or(self.none())
+    }
+
+    /// How many entries stay when the log is cut at `offset`.
+    ///
+    /// Those below it; where several entries have the same offset, Kafka's probe order decides among them.
+    #[must_use]
+    pub fn count_below(&self, offset: i64) -> usize {
+        // spec: indexes 3.2
+        let offset_at =
+            |slot: usize| self.slots.get(slot).map_or(i64::MAX, |raw| self.decode(raw).offset);
+        match slots::probe(self.count(), ENTRY_SIZE, offset, offset_at).lower {
+            None => 0,
+            Some(slot) if offset_at(slot) == offset => slot,
+            Some(slot) => slot + 1,
+        }
+    }
+
+    /// Kafka's own check, which looks at the ends and the size only; a full check looks at all.
+    pub fn sanity_check(&self) -> Result<()> {
+        // spec: indexes 3.2
+        let last = self.last();
+        if let Some(first) = self.get(0) {
+            if last.timestamp_ms < first.timestamp_ms {
+                return Err(Error::corrupt(format!(
+                    "the last timestamp {} is below the first {}",
+                    last.timestamp_ms, first.timestamp_ms
+                )));
+            }
+            if last.offset < self.base_offset {
+                return Err(Error::corrupt(format!(
+                    "the last entry's offset {} is below the base offset {}",
+                    last.offset, self.base_offset
+                )));
+            }
+        }
+        if self.stray_size != 0 {
+            return Err(Error::corrupt(format!(
+                "the size is no multiple of {ENTRY_SIZE}: {} bytes too many",
+                self.stray_size
+            )));
+        }
+        Ok(())
+    }
+
+    fn none(&self) -> TimeEntry {
+        TimeEntry { timestamp_ms: NO_TIMESTAMP, offset: self.base_offset }
+    }
+
+    #[inline]
+    fn decode(&self, raw: &RawEntry) -> TimeEntry {
+        TimeEntry {
+            timestamp_ms: raw.timestamp_ms.get(),
+            offset: self.base_offset.wrapping_add(i64::from(raw.relative_offset.get())),
+        }
+    }
+}
+
+impl std::fmt::Debug for TimeEntries<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// A time index that grows.
+#[derive(Clone, Debug)]
+pub struct TimeIndexBuilder {
+    base_offset: i64,
+    max_count: usize,
+    last: TimeEntry,
+    bytes: Vec<u8>,
+}
+
+impl TimeIndexBuilder {
+    /// An empty index for the segment at `base_offset`, of at most `max_size_bytes` (Kafka's `segment.index.bytes`).
+    ///
+    /// Fails with `InvalidArgument` when that is less than one entry.
+    pub fn new(base_offset: i64, max_size_bytes: usize) -> Result<Self> {
+        TimeIndexBuilder::from_bytes(Vec::new(), base_offset, max_size_bytes)
+    }
+
+    /// The index whose entries are `bytes`, to be appended to; stray bytes at the end are dropped.
+    ///
+    /// Fails with `InvalidArgument` when `max_size_bytes` is less than one entry or less than `bytes` hold.
+    pub fn from_bytes(mut bytes: Vec<u8>, base_offset: i64, max_size_bytes: usize) -> Result<Self> {
+        let last = TimeEntries::new(&bytes, base_offset).last();
+        bytes.truncate(bytes.len() / ENTRY_SIZE * ENTRY_SIZE);
+        let mut index = TimeIndexBuilder { base_offset, max_count: 0, last, bytes };
+        if max_size_bytes < ENTRY_SIZE {
+            return Err(Error::new(
+                Kind::InvalidArgument,
+                format!("an index of {max_size_bytes} bytes cannot hold one entry"),
+            ));
+        }
+        index.resize(max_size_bytes)?;
+        Ok(index)
+    }
+
+    /// Appends the largest timestamp so far and the last offset of its batch, and says whether it was new: the same
+    /// timestamp again, and none (-1), leave the index as it is.
+    ///
+    /// The last slot is kept for the entry that is forced on roll and close, with `skip_full_check`.
+    ///
+    /// Fails, and changes nothing, with `Limit` when the index is full, `InvalidArgument` when offset or timestamp go
+    /// back, and `OutOfRange` when the offset is no i32 above the base.
+    pub fn maybe_append(
+        &mut self,
+        timestamp_ms: i64,
+        offset: i64,
+        skip_full_check: bool,
+    ) -> Result<bool> {
+        // spec: indexes 3.2; the order of the checks decides which error a caller sees.
+        if !skip_full_check && self.is_full() {
+            return Err(self.full());
+        }
+        if self.count() > 0 && offset < self.last.offset {
+            return Err(Error::new(
+                Kind::InvalidArgument,
+                format!("time index: offset {offset} after {}", self.last.offset),
+            ));
+        }
+        if self.count() > 0 && timestamp_ms < self.last.timestamp_ms {
+            return Err(Error::new(
+                Kind::InvalidArgument,
+                format!("time index: timestamp {timestamp_ms} after {}", self.last.timestamp_ms),
+            ));
+        }
+        if timestamp_ms <= self.last.timestamp_ms {
+            return Ok(false);
+        }
+        if self.count() >= self.max_count {
+            return Err(self.full());
+        }
+        let raw = RawEntry {
+            timestamp_ms: timestamp_ms.into(),
+            relative_offset: relative_offset(self.base_offset, offset)?.into(),
+        };
+        self.bytes.extend_from_slice(raw.as_bytes());
+        self.last = TimeEntry { timestamp_ms, offset };
+        Ok(true)
+    }
+
+    /// Removes every entry at or above `offset`.
+    pub fn truncate_to(&mut self, offset: i64) {
+        let count = self.entries().count_below(offset);
+        self.bytes.truncate(count * ENTRY_SIZE);
+        self.last = self.entries().last();
+    }
+
+    /// Removes every entry.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.last = self.entries().last();
+    }
+
+    /// Sets the largest size, and says whether that changes the file's preallocated length.
+    ///
+    /// Fails with `InvalidArgument`, and changes nothing, when the entries need more.
+    pub fn resize(&mut self, max_size_bytes: usize) -> Result<bool> {
+        // spec: indexes 1.4
+        let max_count = max_size_bytes / ENTRY_SIZE;
+        if max_count < self.count() {
+            return Err(Error::new(
+                Kind::InvalidArgument,
+                format!(
+                    "{max_size_bytes} bytes cannot hold the {} entries there are",
+                    self.count()
+                ),
+            ));
+        }
+        let is_changed = max_count != self.max_count;
+        self.max_count = max_count;
+        Ok(is_changed)
+    }
+
+    /// The entries so far.
+    #[must_use]
+    pub fn entries(&self) -> TimeEntries<'_> {
+        TimeEntries::new(&self.bytes, self.base_offset)
+    }
+
+    /// How many entries there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.bytes.len() / ENTRY_SIZE
+    }
+
+    /// How many entries there may be, the one kept for roll and close included.
+    #[must_use]
+    pub fn max_count(&self) -> usize {
+        self.max_count
+    }
+
+    /// Whether only the slot kept for roll and close is left; the segment is rolled then.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        // spec: indexes 1.3
+        self.count() + 1 >= self.max_count
+    }
+
+    /// The last entry; timestamp -1 at the base offset when there is none.
+    #[must_use]
+    pub fn last(&self) -> TimeEntry {
+        self.last
+    }
+
+    /// The length that the file has while the segment is active, zeros behind the entries.
+    #[must_use]
+    pub fn preallocated_size_bytes(&self) -> usize {
+        self.max_count * ENTRY_SIZE
+    }
+
+    /// The bytes of the entries: the file as it is once the segment is closed.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The same bytes, owned.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    fn full(&self) -> Error {
+        Error::new(Kind::Limit, format!("the time index is full with {} entries", self.count()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An index of base 45 and 30 entries.
+    fn index(entries: &[(i64, i64)]) -> TimeIndexBuilder {
+        let mut index = TimeIndexBuilder::new(45, 360).unwrap();
+        for (timestamp, offset) in entries {
+            assert!(index.maybe_append(*timestamp, *offset, false).unwrap());
+        }
+        index
+    }
+
+    /// The entries (10, 55), (20, 65) and so on.
+    fn tens(count: i64) -> TimeIndexBuilder {
+        index(&(1..=count).map(|i| (10 * i, 45 + 10 * i)).collect::<Vec<_>>())
+    }
+
+    fn at(timestamp_ms: i64, offset: i64) -> TimeEntry {
+        TimeEntry { timestamp_ms, offset }
+    }
+
+    fn kind<T: std::fmt::Debug>(result: Result<T>) -> Kind {
+        result.unwrap_err().kind()
+    }
+
+    #[test]
+    fn an_empty_index_gives_no_timestamp_at_its_base() {
+        // spec: behaviours TI-001, TI-006
+        let index = index(&[]);
+        assert_eq!(index.entries().lookup(100), at(-1, 45));
+        assert_eq!(kind(index.entries().entry(0)), Kind::OutOfRange);
+    }
+
+    #[test]
+    fn a_timestamp_finds_the_entry_at_or_below_it() {
+        // spec: behaviours TI-002, TI-003, TI-005; indexes 7
+        let index = tens(29);
+        let entries = index.entries();
+        assert_eq!(entries.lookup(9), at(-1, 45));
+        assert_eq!(entries.lookup(10), at(10, 55));
+        assert_eq!(entries.lookup(25), at(20, 65));
+        assert_eq!(entries.lookup(1000), at(290, 335));
+        for (slot, expected) in [at(10, 55), at(20, 65), at(30, 75), at(40, 85)].iter().enumerate()
+        {
+            assert_eq!(entries.entry(slot).unwrap(), *expected);
+        }
+    }
+
+    #[test]
+    fn the_last_slot_is_kept_for_roll_and_close() {
+        // spec: behaviours TI-007, TI-009, TI-010
+        assert!(!tens(28).is_full());
+        let mut index = tens(29);
+        assert!(index.is_full());
+        assert_eq!(kind(index.maybe_append(10_000, 1000, false)), Kind::Limit);
+        assert_eq!(kind(index.maybe_append(10_000, 280, true)), Kind::InvalidArgument);
+        assert!(index.maybe_append(10_000, 1000, true).unwrap());
+        assert_eq!((index.count(), index.last()), (30, at(10_000, 1000)));
+        assert_eq!(kind(index.maybe_append(20_000, 2000, true)), Kind::Limit);
+        assert_eq!(index.last(), at(10_000, 1000));
+    }
+
+    #[test]
+    fn the_checks_of_an_append_come_in_kafkas_order() {
+        // spec: indexes 3.2
+        let mut full = tens(29);
+        assert_eq!(kind(full.maybe_append(290, 335, false)), Kind::Limit);
+        assert!(!full.maybe_append(290, 335, true).unwrap());
+        let mut open = tens(1);
+        let message = open.maybe_append(5, 50, false).unwrap_err().to_string();
+        assert_eq!(message, "time index: offset 50 after 55");
+        let message = open.maybe_append(5, 60, false).unwrap_err().to_string();
+        assert_eq!(message, "time index: timestamp 5 after 10");
+        // What adds no entry needs no offset that fits.
+        assert!(!open.maybe_append(10, i64::MAX, false).unwrap());
+        assert_eq!(kind(open.maybe_append(11, i64::MAX, false)), Kind::OutOfRange);
+        assert_eq!(open.last(), at(10, 55));
+    }
+
+    #[test]
+    fn the_first_entry_may_lie_anywhere_above_the_base() {
+        let mut index = index(&[]);
+        assert_eq!(kind(index.maybe_append(1, 44, false)), Kind::OutOfRange);
+        assert!(index.maybe_append(1, 45 + i64::from(i32::MAX), false).unwrap());
+        assert_eq!(index.as_bytes(), [0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 0xFF, 0xFF, 0xFF]);
+    }
+
+    #[test]
+    fn truncation_removes_every_entry_at_or_above_the_offset() {
+        // spec: behaviours TI-011, TI-013; indexes 7
+        for (offset, count) in [(65, 1), (60, 1), (55, 0), (40, 0), (335, 28), (336, 29)] {
+            let mut index = tens(29);
+            index.truncate_to(offset);
+            assert_eq!(index.count(), count, "{offset}");
+        }
+        let mut index = tens(29);
+        index.truncate_to(60);
+        assert_eq!(index.last(), at(10, 55));
+        index.clear();
+        assert_eq!((index.count(), index.last()), (0, at(-1, 45)));
+    }
+
+    #[test]
+    fn only_a_larger_timestamp_makes_an_entry() {
+        // spec: behaviours TI-014, TI-015, TI-017, TI-018
+        let mut index = index(&[]);
+        assert_eq!(index.last(), at(-1, 45));
+        assert!(!index.maybe_append(-1, 50, false).unwrap());
+        assert_eq!(index.count(), 0);
+        assert!(index.maybe_append(1, 46, false).unwrap());
+        assert_eq!(index.last(), at(1, 46));
+        let mut ten = tens(1);
+        assert!(!ten.maybe_append(10, 70, false).unwrap());
+        assert_eq!((ten.count(), ten.last()), (1, at(10, 55)));
+        let mut zero = TimeIndexBuilder::new(45, 360).unwrap();
+        assert!(zero.maybe_append(0, 45, false).unwrap());
+        assert!(zero.entries().iter().eq([at(0, 45)]));
+    }
+
+    #[test]
+    fn a_resize_says_whether_the_length_changes() {
+        // spec: behaviours TI-019, TI-023
+        let mut index = index(&[]);
+        assert!(!index.resize(360).unwrap());
+        assert!(index.resize(180).unwrap());
+        assert!(index.resize(360).unwrap());
+        assert_eq!(kind(tens(29).resize(180)), Kind::InvalidArgument);
+        let default = TimeIndexBuilder::new(0, 10_485_760).unwrap();
+        assert_eq!(default.preallocated_size_bytes(), 10_485_756);
+        assert_eq!(kind(TimeIndexBuilder::new(0, 11)), Kind::InvalidArgument);
+    }
+
+    #[test]
+    fn an_index_of_one_slot_is_full_from_the_start() {
+        // spec: indexes 1.3
+        let mut index = TimeIndexBuilder::new(45, 23).unwrap();
+        assert!(index.is_full());
+        assert!(index.maybe_append(5, 50, true).unwrap());
+    }
+
+    #[test]
+    fn wrong_ends_and_stray_bytes_fail_the_check() {
+        // spec: behaviours TI-021, TI-022
+        let mut bytes = tens(2).into_bytes();
+        bytes.rotate_left(ENTRY_SIZE);
+        assert_eq!(kind(TimeEntries::new(&bytes, 45).sanity_check()), Kind::Corrupt);
+        assert_eq!(kind(TimeEntries::new(&[0], 45).sanity_check()), Kind::Corrupt);
+        let mut below = tens(2).into_bytes();
+        below[20] = 0x80;
+        assert_eq!(kind(TimeEntries::new(&below, 45).sanity_check()), Kind::Corrupt);
+        tens(2).entries().sanity_check().unwrap();
+        index(&[]).entries().sanity_check().unwrap();
+    }
+
+    #[test]
+    fn a_preallocated_file_is_full_of_zero_entries() {
+        // spec: behaviours TI-025
+        let mut index = TimeIndexBuilder::from_bytes(vec![0; 360], 45, 360).unwrap();
+        assert_eq!((index.count(), index.last()), (30, at(0, 45)));
+        assert_eq!(kind(index.maybe_append(5, 50, false)), Kind::Limit);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_can_be_looked_into(
+            bytes in prop::collection::vec(any::<u8>(), 0..400),
+            base in any::<i64>(),
+            target in any::<i64>(),
+        ) {
+            let entries = TimeEntries::new(&bytes, base);
+            let found = entries.lookup(target);
+            prop_assert!(found == at(-1, base) || entries.iter().any(|entry| entry == found));
+            prop_assert!(entries.count_below(target) <= entries.count());
+            let _ = entries.sanity_check();
+        }
+
+        #[test]
+        fn no_record_is_later_than_the_entry_before_it(
+            stamps in prop::collection::vec(-1i64..10_000, 1..300),
+            target in -1i64..10_000,
+        ) {
+            // One record an offset; every third is followed by an index entry.
+            let mut index = TimeIndexBuilder::new(0, 4096 * ENTRY_SIZE).unwrap();
+            let mut largest = at(-1, 0);
+            for (offset, stamp) in (0..).zip(&stamps) {
+                if *stamp > largest.timestamp_ms {
+                    largest = at(*stamp, offset);
+                }
+                if offset % 3 == 0 {
+                    index.maybe_append(largest.timestamp_ms, largest.offset, false).unwrap();
+                }
+            }
+            let start = usize::try_from(index.entries().lookup(target).offset).unwrap();
+            let first = stamps.iter().position(|stamp| *stamp >= target);
+            prop_assert!(first.is_none_or(|first| start <= first));
+        }
+    }
+}

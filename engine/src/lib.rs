@@ -23,6 +23,8 @@ pub mod state;
 
 pub mod segment;
 
+pub mod log;
+
 pub mod dir;
 
 pub use error::{Error, Kind, Result};

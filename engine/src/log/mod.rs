@@ -1,0 +1,5 @@
+//! One partition: what is in its directory, whether it is sound, and how it is made so.
+
+pub mod inventory;
+
+pub use inventory::{Inventory, SegmentFiles};

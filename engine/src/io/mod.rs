@@ -7,10 +7,12 @@ pub mod checksum;
 mod counters;
 mod disk;
 mod lock;
+pub mod map;
 mod source;
 mod storage;
 
 pub use counters::Counters;
 pub use disk::Disk;
-pub use source::{Source, WindowReader};
+pub use map::MapReader;
+pub use source::{MapMode, Reader, Source, WindowReader};
 pub use storage::{DirEntry, File, FileKind, Lock, Metadata, OpenMode, Storage};

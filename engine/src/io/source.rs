@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::io::File;
+use crate::io::map::MapReader;
 
 /// Bytes that are looked at through a window that moves forward.
 pub trait Source {
@@ -13,6 +14,12 @@ pub trait Source {
     /// Going back is allowed, but slow. The caller bounds `wanted_bytes`: an implementation may allocate that much, but
     /// never more than there is up to the end.
     fn window(&mut self, position: u64, wanted_bytes: usize) -> Result<&[u8]>;
+
+    /// Whether all that was given so far were bytes of the file. To be called before acting on what was seen: a map of a
+    /// file that shrank shows zeros, which look like a torn tail.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl Source for &[u8] {
@@ -81,5 +88,71 @@ impl Source for WindowReader<'_> {
             self.end = position.saturating_add(u64::try_from(self.filled).unwrap_or(u64::MAX));
         }
         Ok(self.buffer.get(..self.filled).unwrap_or_default())
+    }
+}
+
+/// Whether files are read through maps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MapMode {
+    /// Into memory of our own: what a host wants, since no I/O error can then become a signal.
+    #[default]
+    Never,
+    /// Through maps wherever they are possible and the process is guarded
+    /// ([`guard_process`](crate::io::map::guard_process)); into memory of our own elsewhere.
+    Always,
+}
+
+/// A [`Source`] over a file in the way that a [`MapMode`] asks for.
+#[derive(Debug)]
+pub enum Reader<'a> {
+    /// By positioned reads.
+    Windows(WindowReader<'a>),
+    /// Through maps.
+    Mapped(MapReader<'a>),
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `file` up to `end` (exclusive, bounded by the file's own end) in windows of `window_bytes`.
+    #[must_use]
+    pub fn new(file: &'a dyn File, end: u64, window_bytes: usize, mode: MapMode) -> Self {
+        let mapped = match mode {
+            MapMode::Never => None,
+            MapMode::Always => MapReader::new(file, end, window_bytes),
+        };
+        mapped.map_or_else(
+            || Reader::Windows(WindowReader::new(file, end, window_bytes)),
+            Reader::Mapped,
+        )
+    }
+}
+
+impl Source for Reader<'_> {
+    fn end(&self) -> u64 {
+        match self {
+            Reader::Windows(reader) => reader.end(),
+            Reader::Mapped(reader) => reader.end(),
+        }
+    }
+
+    fn window(&mut self, position: u64, wanted_bytes: usize) -> Result<&[u8]> {
+        if let Reader::Mapped(reader) = self {
+            reader.unharmed()?;
+            // Some file systems cannot map, and a process may have no room for another map: reading still works.
+            if reader.cover(position, wanted_bytes).is_err() {
+                let (file, end, window_bytes) = reader.parts();
+                *self = Reader::Windows(WindowReader::new(file, end, window_bytes));
+            }
+        }
+        match self {
+            Reader::Windows(reader) => reader.window(position, wanted_bytes),
+            Reader::Mapped(reader) => reader.window(position, wanted_bytes),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        match self {
+            Reader::Windows(reader) => reader.check(),
+            Reader::Mapped(reader) => reader.check(),
+        }
     }
 }

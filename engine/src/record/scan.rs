@@ -96,6 +96,18 @@ pub fn scan<S: Source + ?Sized, V: Visitor + ?Sized>(
     stop_at: u64,
     visitor: &mut V,
 ) -> Result<ScanEnd> {
+    let end = walk(source, position, stop_at, visitor)?;
+    // What looks like a torn tail may be a file that shrank under a map.
+    source.check()?;
+    Ok(end)
+}
+
+fn walk<S: Source + ?Sized, V: Visitor + ?Sized>(
+    source: &mut S,
+    position: u64,
+    stop_at: u64,
+    visitor: &mut V,
+) -> Result<ScanEnd> {
     let body_limit = visitor.body_limit_bytes();
     let mut position = position;
     loop {

@@ -2,5 +2,6 @@
 
 pub mod damage;
 pub mod name;
+pub mod rebuild;
 
 pub use name::{FileName, FileRole, FileState};

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::producer::{LastBatch, NO_OFFSET, ProducerEntry};
+use super::producer::{LastBatch, NO_OFFSET};
 use super::snapshot::Snapshot;
 use super::table::ProducerTable;
 use crate::error::{Error, Kind};
@@ -261,6 +261,7 @@ impl ReplayState {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::state::ProducerEntry;
 
     pub(in crate::state) fn data(id: i64, epoch: i16, sequence: i32, offset: i64) -> ProducerEvent {
         ProducerEvent {

@@ -21,6 +21,20 @@ getter!(get_i32, i32, 4);
 getter!(get_u64, u64, 8);
 getter!(get_i64, i64, 8);
 
+/// The little-endian `u32` at `at`, as the compressed formats have it; `None` when the slice ends before it does.
+#[inline]
+#[must_use]
+pub fn get_u32_le(bytes: &[u8], at: usize) -> Option<u32> {
+    get_u32(bytes, at).map(u32::swap_bytes)
+}
+
+/// The little-endian bytes of `value`, as the compressed formats have it.
+#[inline]
+#[must_use]
+pub fn u32_le(value: u32) -> [u8; 4] {
+    value.swap_bytes().to_be_bytes()
+}
+
 /// Overwrites the bytes at `at` with `value`'s; `false`, and nothing written, when they do not fit.
 #[inline]
 #[must_use]

@@ -9,6 +9,7 @@ pub mod producer;
 pub mod replay;
 pub mod snapshot;
 pub mod snapshot_set;
+pub mod summary;
 pub mod table;
 
 pub use checkpoint::{EpochEntry, OffsetCheckpoint, OffsetEntry};
@@ -17,4 +18,5 @@ pub use producer::ProducerEntry;
 pub use replay::{CompletedTransaction, EventKind, ProducerEvent, ReplayProblem, ReplayState};
 pub use snapshot::{Snapshot, SnapshotFault, write_snapshot};
 pub use snapshot_set::SnapshotSet;
+pub use summary::{ReplayProblems, SegmentSummary};
 pub use table::ProducerTable;

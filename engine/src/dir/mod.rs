@@ -1,3 +1,1 @@
 //! Whole log directories.
-
-pub mod metadata;

@@ -5,6 +5,7 @@
 //! here opens a file.
 
 pub mod batch;
+pub mod builder;
 pub mod codec;
 pub mod control;
 pub mod legacy;

@@ -1,3 +1,94 @@
 //! `siltstone`: look at, check and repair the log directories of a Kafka broker.
+//!
+//! Every verb stands in a file of its own, with its arguments and a `run` that gives the exit code; what it says about the
+//! bytes comes from the engine. Standard output is the result, standard error is progress and errors.
 
-fn main() {}
+#![allow(dead_code, reason = "the verbs that use all of it land one after another")]
+
+mod completions;
+mod output;
+mod progress;
+mod recover;
+mod session;
+mod target;
+mod time;
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::session::{Session, SessionArgs};
+
+/// Look at, check and repair the log directories of a Kafka broker.
+///
+/// PATH is always a file of a partition, a partition directory (such as /var/lib/kafka/orders-0), a log directory (an
+/// entry of log.dirs), or several of them. Only `recover` writes; every other verb only reads, and works beside a running
+/// broker and on read-only media.
+///
+/// Exit codes: 0 nothing wrong, 1 problems found, 2 could not look (bad arguments, too). The result goes to standard
+/// output, progress and errors to standard error.
+#[derive(Debug, Parser)]
+#[command(name = "siltstone", version, max_term_width = 100)]
+struct Arguments {
+    #[command(flatten)]
+    session: SessionArgs,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Completions(completions::CompletionsArgs),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let session = match Session::start(&arguments.session) {
+        Ok(session) => session,
+        Err(error) => {
+            session::complain(&error);
+            return Outcome::CouldNotLook.into();
+        }
+    };
+    match run(&arguments.verb, &session) {
+        Ok(outcome) => outcome.into(),
+        // Whoever read our output has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            session::complain(&format_args!("standard output: {error}"));
+            Outcome::CouldNotLook.into()
+        }
+    }
+}
+
+/// Runs the verb; an error is one of standard output alone.
+fn run(verb: &Verb, _session: &Session) -> std::io::Result<Outcome> {
+    let outcome = match verb {
+        Verb::Completions(args) => completions::run(args)?,
+    };
+    std::io::stdout().flush()?;
+    Ok(outcome)
+}
+
+/// How it ended, in the order of what outweighs what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// Nothing is wrong.
+    #[default]
+    Fine,
+    /// Problems were found.
+    Problems,
+    /// Something could not be looked at.
+    CouldNotLook,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        ExitCode::from(match outcome {
+            Outcome::Fine => 0,
+            Outcome::Problems => 1,
+            Outcome::CouldNotLook => 2,
+        })
+    }
+}

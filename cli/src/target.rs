@@ -1,0 +1,229 @@
+//! What is a PATH that was given: a file, a partition directory, or a log directory with many of them?
+
+use std::path::{Path, PathBuf};
+
+use siltstone::io::{FileKind, Storage};
+use siltstone::segment::name::Parsed;
+use siltstone::segment::{FileName, FileRole};
+use siltstone::{Error, Kind, Result};
+
+/// Files that stand in a log directory and nowhere else.
+const LOG_DIR_FILES: [&str; 6] = [
+    "meta.properties",
+    ".kafka_cleanshutdown",
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+];
+
+/// Files that stand in a partition directory and nowhere else.
+const PARTITION_FILES: [&str; 3] =
+    ["partition.metadata", "leader-epoch-checkpoint", "quorum-state"];
+
+/// What a PATH is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A single file.
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// What its name says that it holds.
+        content: Content,
+    },
+    /// The directory of one partition.
+    Partition(PathBuf),
+    /// An entry of `log.dirs`.
+    LogDir(PathBuf),
+}
+
+/// What a file holds, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// A file of a segment. The base offset is 0 where the name has none.
+    Segment(FileRole, i64),
+    /// Bytes that an earlier recovery cut.
+    Lost,
+    /// `leader-epoch-checkpoint`.
+    Epochs,
+    /// A checkpoint of offsets by partition.
+    Offsets,
+    /// A snapshot of the KRaft metadata, or the records that it was bootstrapped with.
+    MetadataSnapshot,
+    /// A small file of lines: properties, topic id, clean-shutdown marker, quorum state.
+    Text,
+}
+
+impl Target {
+    /// Looks at the path, which must exist.
+    pub(crate) fn classify(storage: &dyn Storage, path: &Path) -> Result<Target> {
+        match storage.metadata(path)?.kind {
+            FileKind::Directory => classify_directory(storage, path),
+            FileKind::File => {
+                let content = Content::of_name(&file_name(path)).ok_or_else(|| {
+                    let why = "not a file of a Kafka log by its name (.log, .index, .timeindex, \
+                               .txnindex, .snapshot, or a checkpoint)";
+                    Error::new(Kind::InvalidArgument, why).in_file(path)
+                })?;
+                Ok(Target::File { path: path.to_path_buf(), content })
+            }
+            FileKind::DanglingLink => {
+                Err(Error::new(Kind::NotFound, "a symbolic link that leads nowhere").in_file(path))
+            }
+            FileKind::Other => {
+                Err(Error::new(Kind::InvalidArgument, "neither a file nor a directory")
+                    .in_file(path))
+            }
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Target::File { path, .. } | Target::Partition(path) | Target::LogDir(path) => path,
+        }
+    }
+}
+
+fn classify_directory(storage: &dyn Storage, path: &Path) -> Result<Target> {
+    let entries = storage.list(path)?;
+    let (mut partition_files, mut log_dir_files, mut folders) = (false, false, false);
+    for entry in &entries {
+        let name = entry.name.to_string_lossy();
+        if entry.kind == FileKind::Directory {
+            folders |= looks_like_partition(&name);
+            continue;
+        }
+        log_dir_files |= LOG_DIR_FILES.contains(&name.as_ref());
+        partition_files |= PARTITION_FILES.contains(&name.as_ref())
+            || FileName::parse(&name) != Parsed::Other
+            || matches!(Content::of_name(&name), Some(Content::Lost));
+    }
+    // A log directory may hold anything, a partition directory holds no folders of partitions.
+    if log_dir_files || (folders && !partition_files) {
+        return Ok(Target::LogDir(path.to_path_buf()));
+    }
+    if partition_files || looks_like_partition(&file_name(path)) {
+        return Ok(Target::Partition(path.to_path_buf()));
+    }
+    let why = "neither a partition directory nor a log directory: no segments, no folders of \
+               partitions, no meta.properties";
+    Err(Error::new(Kind::InvalidArgument, why).in_file(path))
+}
+
+impl Content {
+    /// What a file of this name holds; `None` for a name that is not of Kafka's or ours.
+    pub(crate) fn of_name(name: &str) -> Option<Content> {
+        match name {
+            "leader-epoch-checkpoint" => return Some(Content::Epochs),
+            "bootstrap.checkpoint" => return Some(Content::MetadataSnapshot),
+            "meta.properties" | "partition.metadata" | ".kafka_cleanshutdown" | "quorum-state" => {
+                return Some(Content::Text);
+            }
+            _ => {}
+        }
+        if name.ends_with("-offset-checkpoint") {
+            return Some(Content::Offsets);
+        }
+        let unmarked = name.strip_suffix(".deleted").or_else(|| name.strip_suffix(".part"));
+        if unmarked.unwrap_or(name).ends_with(".checkpoint") {
+            return Some(Content::MetadataSnapshot);
+        }
+        if name.contains(".log.lost") {
+            return Some(Content::Lost);
+        }
+        match FileName::parse(name) {
+            Parsed::Segment(file) => Some(Content::Segment(file.role, file.offset)),
+            // A copy under another name: its suffix still says what it is.
+            Parsed::Bad => FileRole::ALL
+                .into_iter()
+                .find(|role| name.ends_with(role.suffix()))
+                .map(|role| Content::Segment(role, 0)),
+            Parsed::Other => None,
+        }
+    }
+}
+
+/// The last part of a path as text, also of `.` and `..`.
+pub(crate) fn file_name(path: &Path) -> String {
+    match path.file_name() {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => {
+            let real = std::fs::canonicalize(path).unwrap_or_default();
+            real.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        }
+    }
+}
+
+/// Whether a folder of this name could be a partition's, live or on its way out.
+fn looks_like_partition(name: &str) -> bool {
+    let suffixes = ["-delete", "-stray", "-future"];
+    let marked = suffixes.iter().find_map(|suffix| name.strip_suffix(suffix));
+    let live = marked.and_then(|rest| rest.rsplit_once('.')).map_or(name, |(front, _)| front);
+    live.rsplit_once('-').is_some_and(|(topic, partition)| {
+        !topic.is_empty()
+            && !partition.is_empty()
+            && partition.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_known_by_its_name() {
+        let zero = "00000000000000000000";
+        for (name, content) in [
+            (format!("{zero}.log"), Content::Segment(FileRole::Log, 0)),
+            ("00000000000000000042.log.swap".into(), Content::Segment(FileRole::Log, 42)),
+            ("copy of it.log".into(), Content::Segment(FileRole::Log, 0)),
+            (format!("{zero}.timeindex.deleted"), Content::Segment(FileRole::TimeIndex, 0)),
+            (format!("{zero}.log.lost"), Content::Lost),
+            (format!("{zero}.log.lost.1"), Content::Lost),
+            ("00000000000000000100-0000000003.checkpoint".into(), Content::MetadataSnapshot),
+            ("leader-epoch-checkpoint".into(), Content::Epochs),
+            ("recovery-point-offset-checkpoint".into(), Content::Offsets),
+            ("meta.properties".into(), Content::Text),
+        ] {
+            assert_eq!(Content::of_name(&name), Some(content), "{name}");
+        }
+        for name in ["notes.txt", "", "log", "checkpoint"] {
+            assert_eq!(Content::of_name(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn folders_of_partitions_are_known_by_their_names() {
+        for name in [
+            "orders-0",
+            "__cluster_metadata-0",
+            "a.b-c-12",
+            "orders-0.0123456789abcdef0123456789abcdef-delete",
+            "orders-0.0123456789abcdef0123456789abcdef-future",
+        ] {
+            assert!(looks_like_partition(name), "{name}");
+        }
+        for name in ["orders", "orders-x", "-3", "lost+found", "remote-log-index-cache", ""] {
+            assert!(!looks_like_partition(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn directories_are_told_apart_by_what_is_in_them() {
+        let dir = std::env::temp_dir().join(format!("siltstone-target-{}", std::process::id()));
+        let at = |parts: &str| dir.join(parts);
+        std::fs::create_dir_all(at("data/orders-0")).unwrap();
+        std::fs::create_dir_all(at("odd")).unwrap();
+        std::fs::write(at("odd/00000000000000000000.log"), b"").unwrap();
+        std::fs::create_dir_all(at("nothing")).unwrap();
+        let disk = siltstone::io::Disk::new();
+        let of = |parts: &str| Target::classify(&disk, &at(parts));
+        assert_eq!(of("data").unwrap(), Target::LogDir(at("data")));
+        assert_eq!(of("data/orders-0").unwrap(), Target::Partition(at("data/orders-0")));
+        assert_eq!(of("odd").unwrap(), Target::Partition(at("odd")));
+        assert_eq!(of("nothing").unwrap_err().kind(), Kind::InvalidArgument);
+        assert_eq!(of("gone").unwrap_err().kind(), Kind::NotFound);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -2,6 +2,8 @@
 
 mod fixtures;
 mod indexes;
+mod metadata;
+mod payload;
 mod records;
 mod state;
 

@@ -3,11 +3,11 @@
 use serde_json::Value;
 use siltstone::record::payload::{self, Payload, write_json};
 
-use crate::metadata::json;
+use crate::metadata::read_json;
 
 #[test]
 fn metadata_records_decode_as_kafka_decodes_them() {
-    let records = json("records/metadata.json");
+    let records = read_json("records/metadata.json");
     let records = records.as_array().unwrap();
     for record in records {
         let value = bytes(&record["value"]).unwrap();
@@ -18,7 +18,7 @@ fn metadata_records_decode_as_kafka_decodes_them() {
 
 #[test]
 fn control_records_decode_as_kafka_decodes_them() {
-    for record in json("records/control.json").as_array().unwrap() {
+    for record in read_json("records/control.json").as_array().unwrap() {
         let key = bytes(&record["key"]).unwrap();
         let value = bytes(&record["value"]);
         check(record, &payload::decode_control_record(&key, value.as_deref()).unwrap());
@@ -27,7 +27,7 @@ fn control_records_decode_as_kafka_decodes_them() {
 
 #[test]
 fn remote_metadata_decodes_as_kafka_decodes_it() {
-    for record in json("records/remote-log-metadata.json").as_array().unwrap() {
+    for record in read_json("records/remote-log-metadata.json").as_array().unwrap() {
         let value = bytes(&record["value"]).unwrap();
         check(record, &payload::decode_remote_metadata(&value).unwrap());
     }
@@ -35,7 +35,7 @@ fn remote_metadata_decodes_as_kafka_decodes_it() {
 
 #[test]
 fn client_protocols_decode_as_kafka_decodes_them() {
-    for record in json("records/consumer-protocol.json").as_array().unwrap() {
+    for record in read_json("records/consumer-protocol.json").as_array().unwrap() {
         let value = bytes(&record["value"]).unwrap();
         let message = match record["type"].as_str() {
             Some("ConsumerProtocolSubscription") => payload::decode_subscription(&value),
@@ -54,7 +54,7 @@ fn records_with_keys_decode_as_kafka_decodes_them() {
         ("share-group-state", payload::decode_share_state),
     ];
     for (topic, decode) in topics {
-        for record in json(&format!("records/{topic}.json")).as_array().unwrap() {
+        for record in read_json(&format!("records/{topic}.json")).as_array().unwrap() {
             let key = bytes(&record["key"]).unwrap();
             let value = bytes(&record["value"]);
             let keyed = decode(&key, value.as_deref()).unwrap();

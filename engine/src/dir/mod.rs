@@ -1,1 +1,3 @@
 //! Whole log directories.
+
+pub mod metadata;

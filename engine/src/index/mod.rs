@@ -7,7 +7,7 @@
 //! | `.txnindex` | 34 bytes: [`txn`] | which transactions of these offsets were aborted? |
 //!
 //! All integers are big-endian, no file has a header or a checksum, and offsets in the first two are relative to the
-//! segment's base. Everything in it can be derived from the log again.
+//! segment's base. [`check`] tells what is wrong with such a file; everything in it can be derived from the log again.
 //!
 //! Nothing here opens a file: views borrow the bytes, builders give bytes.
 //!
@@ -21,6 +21,7 @@
 //! | an append to a full index | [`Limit`](crate::Kind::Limit) |
 //! | a transaction index entry of a later version | [`Unsupported`](crate::Kind::Unsupported) |
 
+pub mod check;
 pub mod offset;
 mod slots;
 pub mod time;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! An entry holds the **last** offset of the batch at its position. While a segment is active its file is preallocated, so
-//! the entries may be followed by zeros; a full check tells them apart, these types take the bytes as they are.
+//! the entries may be followed by zeros; [`check`](super::check) tells them apart, these types take the bytes as they are.
 
 use zerocopy::big_endian::I32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -149,7 +149,7 @@ impl<'a> OffsetEntries<'a> {
         }
     }
 
-    /// Kafka's own check, which looks at the last entry and the size only; a full check looks at all.
+    /// Kafka's own check, which looks at the last entry and the size only; [`check`](super::check) looks at all.
     pub fn sanity_check(&self) -> Result<()> {
         // spec: indexes 2.2
         let last_offset = self.last_offset();

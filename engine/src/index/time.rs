@@ -132,7 +132,7 @@ impl<'a> TimeEntries<'a> {
         }
     }
 
-    /// Kafka's own check, which looks at the ends and the size only; a full check looks at all.
+    /// Kafka's own check, which looks at the ends and the size only; [`check`](super::check) looks at all.
     pub fn sanity_check(&self) -> Result<()> {
         // spec: indexes 3.2
         let last = self.last();

@@ -221,7 +221,7 @@ impl<'a> TxnEntries<'a> {
     }
 
     /// Kafka's own check: no entry ends before the segment's base, and none is of a version that it refuses.
-    /// a full check looks at more.
+    /// [`check`](super::check) looks at more.
     ///
     /// Fails with `Corrupt` and `Unsupported`, for the first entry that is wrong.
     pub fn sanity_check(&self, base_offset: i64) -> Result<()> {

@@ -72,6 +72,14 @@ impl Tally {
         add(&self.filesystem_syncs, 1);
     }
 
+    pub(super) fn ring_submitted(&self) {
+        add(&self.ring_submissions, 1);
+    }
+
+    pub(super) fn ring_completed(&self) {
+        add(&self.ring_completions, 1);
+    }
+
     pub(super) fn snapshot(&self) -> Counters {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counters {

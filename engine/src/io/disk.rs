@@ -31,6 +31,10 @@ impl Disk {
         Disk::default()
     }
 
+    pub(super) fn tally(&self) -> &Arc<Tally> {
+        &self.tally
+    }
+
     pub(super) fn open_file(&self, path: &Path, mode: OpenMode) -> Result<DiskFile> {
         let descriptor = open_plain(path, mode)?;
         self.tally.opened();
@@ -228,8 +232,8 @@ pub(super) fn no_progress(path: &Path, position: u64) -> Error {
 }
 
 /// The bytes of an open file from its start, or `Limit`.
-pub(super) fn read_whole(file: &DiskFile, limit_bytes: u64) -> Result<Vec<u8>> {
-    let path = &file.path;
+pub(super) fn read_whole(file: &dyn File, limit_bytes: u64) -> Result<Vec<u8>> {
+    let path = file.path();
     let too_long = || {
         Error::new(Kind::Limit, format!("longer than the limit of {limit_bytes} bytes"))
             .in_file(path)

@@ -8,11 +8,14 @@ mod counters;
 mod disk;
 mod lock;
 pub mod map;
+mod ring;
+mod ring_disk;
 mod source;
 mod storage;
 
 pub use counters::Counters;
 pub use disk::Disk;
 pub use map::MapReader;
+pub use ring_disk::{IoChoice, RingDisk, open_disk};
 pub use source::{MapMode, Reader, Source, WindowReader};
 pub use storage::{DirEntry, File, FileKind, Lock, Metadata, OpenMode, Storage};

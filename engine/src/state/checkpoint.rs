@@ -150,7 +150,7 @@ fn parse_lines<const FIELDS: usize>(
         Error::corrupt("the bytes are not UTF-8 text")
             .at_position(u64::try_from(e.valid_up_to()).unwrap_or(u64::MAX))
     })?;
-    let mut lines = Lines { rest: text };
+    let mut lines = Lines::of(text);
     let Some(version) = lines.next() else { return Ok(()) };
     match version.parse::<i32>() {
         Ok(VERSION) => {}
@@ -215,8 +215,14 @@ fn malformed(line: u64, expected: &str, found: &str) -> Error {
 }
 
 /// The lines of a text as Java's `BufferedReader` parts them: at `\n`, `\r` or `\r\n`.
-struct Lines<'a> {
+pub(super) struct Lines<'a> {
     rest: &'a str,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        Lines { rest: text }
+    }
 }
 
 impl<'a> Iterator for Lines<'a> {

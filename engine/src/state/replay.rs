@@ -54,30 +54,26 @@ pub enum EventKind {
 }
 
 impl ProducerEvent {
-    pub(super) fn last_batch(&self) -> LastBatch {
-        LastBatch {
-            offset: self.last_offset,
-            sequence: self.last_sequence,
-            offset_delta: self.offset_delta().unwrap_or(i32::MAX),
-        }
-    }
-
-    fn offset_delta(&self) -> Option<i32> {
-        i32::try_from(self.last_offset.checked_sub(self.base_offset)?).ok()
-    }
-
-    /// Why no state can take it, whatever it holds.
+    /// The end of the batch, unless no state can take it, whatever it holds.
     #[inline]
-    pub(super) fn fault(&self) -> Option<ReplayFault> {
+    pub(super) fn last_batch(&self) -> Result<LastBatch, ReplayFault> {
         if self.producer_id < 0 {
-            Some(ReplayFault::ProducerId)
-        } else if self.base_offset < 0 || self.offset_delta().is_none_or(|delta| delta < 0) {
-            Some(ReplayFault::Offsets)
-        } else {
-            None
+            return Err(ReplayFault::ProducerId);
+        }
+        if (self.base_offset | self.last_offset) < 0 {
+            return Err(ReplayFault::Offsets);
+        }
+        match i32::try_from(self.last_offset - self.base_offset) {
+            Ok(offset_delta) if offset_delta >= 0 => Ok(LastBatch {
+                offset: self.last_offset,
+                sequence: self.last_sequence,
+                offset_delta,
+            }),
+            _ => Err(ReplayFault::Offsets),
         }
     }
 
+    #[cold]
     pub(super) fn problem(&self, fault: ReplayFault) -> ReplayProblem {
         let ProducerEvent { producer_id, producer_epoch, base_offset, .. } = *self;
         ReplayProblem { fault, producer_id, producer_epoch, base_offset }
@@ -210,9 +206,7 @@ impl ReplayState {
         &mut self,
         event: &ProducerEvent,
     ) -> Result<Option<CompletedTransaction>, ReplayProblem> {
-        if let Some(fault) = event.fault() {
-            return Err(event.problem(fault));
-        }
+        let batch = event.last_batch().map_err(|fault| event.problem(fault))?;
         let entry = self.producers.get_or_insert(event.producer_id);
         match event.kind {
             EventKind::Data { transactional } => {
@@ -224,7 +218,7 @@ impl ReplayState {
                     entry.txn_first_offset = event.base_offset;
                     self.ongoing.insert((event.base_offset, event.producer_id));
                 }
-                entry.take_batch(event.producer_epoch, event.last_batch(), event.max_timestamp);
+                entry.take_batch(event.producer_epoch, batch, event.max_timestamp);
                 Ok(None)
             }
             EventKind::Marker { abort, coordinator_epoch, timestamp } => {

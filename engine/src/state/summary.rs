@@ -14,6 +14,7 @@ use super::producer::LastBatch;
 use super::replay::{
     CompletedTransaction, EventKind, ProducerEvent, ReplayFault, ReplayProblem, ReplayState,
 };
+use crate::units::{NO_PRODUCER_EPOCH, NO_TIMESTAMP};
 
 /// The producer events of one piece of a log.
 #[derive(Clone, Debug)]
@@ -70,6 +71,16 @@ struct Change {
     batch: NewestBatch,
     timestamp: i64,
     coordinator_epoch: Option<i32>,
+}
+
+impl Change {
+    /// What there is to change before anything is known of it.
+    const NONE: Change = Change {
+        epoch: NO_PRODUCER_EPOCH,
+        batch: NewestBatch::KeptWithinEpoch,
+        timestamp: NO_TIMESTAMP,
+        coordinator_epoch: None,
+    };
 }
 
 /// What becomes of the newest batch that is known.
@@ -137,11 +148,10 @@ impl SegmentSummary {
     pub fn push(&mut self, event: &ProducerEvent) {
         let number = self.events;
         self.events += 1;
-        let problem = |fault| Numbered { number, problem: event.problem(fault) };
-        if let Some(fault) = event.fault() {
-            self.problems.add(problem(fault), 1);
-            return;
-        }
+        let batch = match event.last_batch() {
+            Ok(batch) => batch,
+            Err(fault) => return self.problems.add(Numbered::new(number, event, fault), 1),
+        };
         let ProducerEvent { producer_id, base_offset, .. } = *event;
         let slot = self.effects.slot_or_insert_with(producer_id, || Effect::new(producer_id));
         let effect = self.effects.at_mut(slot);
@@ -151,14 +161,15 @@ impl SegmentSummary {
                     self.steps.push(Step::Begin { producer_id, first_offset: base_offset });
                 }
                 effect.transaction = Transaction::Open;
-                effect.take_batch(event);
+                effect.take_batch(event, batch);
             }
             EventKind::Data { transactional: false } => match effect.transaction {
-                Transaction::Closed => effect.take_batch(event),
-                Transaction::Untold => {
-                    effect.take_unless_open(event, problem(ReplayFault::NotTransactional));
+                Transaction::Closed => effect.take_batch(event, batch),
+                Transaction::Untold => effect.take_unless_open(event, batch, number),
+                Transaction::Open => {
+                    let fault = ReplayFault::NotTransactional;
+                    self.problems.add(Numbered::new(number, event, fault), 1);
                 }
-                Transaction::Open => self.problems.add(problem(ReplayFault::NotTransactional), 1),
             },
             EventKind::Marker { abort, coordinator_epoch, timestamp } => {
                 if effect.transaction != Transaction::Closed {
@@ -178,24 +189,33 @@ impl Effect {
     }
 
     #[inline]
-    fn take_batch(&mut self, event: &ProducerEvent) {
-        self.change = Some(Change {
-            epoch: event.producer_epoch,
-            batch: NewestBatch::Replaced(event.last_batch()),
-            timestamp: event.max_timestamp,
-            coordinator_epoch: self.change.and_then(|change| change.coordinator_epoch),
-        });
+    fn take_batch(&mut self, event: &ProducerEvent, batch: LastBatch) {
+        let change = self.change.get_or_insert(Change::NONE);
+        change.epoch = event.producer_epoch;
+        change.batch = NewestBatch::Replaced(batch);
+        change.timestamp = event.max_timestamp;
     }
 
-    fn take_unless_open(&mut self, event: &ProducerEvent, problem: Numbered) {
-        let earlier = self.unless_open;
-        self.unless_open = Some(PlainRun {
-            first: earlier.map_or(problem, |run| run.first),
-            count: earlier.map_or(0, |run| run.count) + 1,
-            epoch: event.producer_epoch,
-            batch: event.last_batch(),
-            timestamp: event.max_timestamp,
-        });
+    #[inline]
+    fn take_unless_open(&mut self, event: &ProducerEvent, batch: LastBatch, number: u64) {
+        let ProducerEvent { producer_epoch, max_timestamp, .. } = *event;
+        match &mut self.unless_open {
+            Some(run) => {
+                run.count += 1;
+                run.epoch = producer_epoch;
+                run.batch = batch;
+                run.timestamp = max_timestamp;
+            }
+            None => {
+                self.unless_open = Some(PlainRun {
+                    first: Numbered::new(number, event, ReplayFault::NotTransactional),
+                    count: 1,
+                    epoch: producer_epoch,
+                    batch,
+                    timestamp: max_timestamp,
+                });
+            }
+        }
     }
 
     fn take_marker(&mut self, epoch: i16, coordinator_epoch: i32, timestamp: i64) {
@@ -209,7 +229,15 @@ impl Effect {
     }
 }
 
+impl Numbered {
+    #[cold]
+    fn new(number: u64, event: &ProducerEvent, fault: ReplayFault) -> Self {
+        Numbered { number, problem: event.problem(fault) }
+    }
+}
+
 impl Problems {
+    #[cold]
     fn add(&mut self, problem: Numbered, count: u64) {
         self.count += count;
         if self.first.is_none_or(|first| problem.number < first.number) {

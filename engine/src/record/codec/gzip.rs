@@ -45,6 +45,11 @@ impl<'a> Members<'a> {
         Ok(Members { inflate, rest, crc: crc32fast::Hasher::new(), size: 0, is_finished: false })
     }
 
+    /// Bytes that no member has taken yet.
+    pub(super) fn unread_size(&self) -> usize {
+        self.rest.len()
+    }
+
     /// Opens some bytes into the front of `out`; 0 only at the end.
     pub(super) fn fill(&mut self, out: &mut [u8]) -> Result<usize, CodecError> {
         while !self.is_finished && !out.is_empty() {
@@ -91,7 +96,10 @@ impl<'a> Members<'a> {
                 self.size = 0;
                 self.inflate.reset(false);
             }
-            _ => self.is_finished = true,
+            _ => {
+                self.rest = behind;
+                self.is_finished = true;
+            }
         }
         Ok(())
     }

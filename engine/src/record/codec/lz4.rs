@@ -81,6 +81,11 @@ impl<'a> Frame<'a> {
         })
     }
 
+    /// Bytes that no block has taken yet.
+    pub(super) fn unread_size(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The next block; `None` at the end mark.
     pub(super) fn next_block(&mut self) -> Result<Option<Block<'a>>, CodecError> {
         if self.is_finished {

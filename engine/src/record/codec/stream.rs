@@ -52,6 +52,17 @@ impl<'a> Stream<'a> {
         self.size_bytes
     }
 
+    /// Bytes of the payload that were not read yet. At the end of the stream: those that Kafka's reader never looks at, such as
+    /// a second lz4 frame.
+    #[must_use]
+    pub fn unread_size(&self) -> usize {
+        match &self.source {
+            Source::Blocks { blocks: Blocks::Lz4(frame), .. } => frame.unread_size(),
+            Source::Gzip(members) => members.unread_size(),
+            Source::Blocks { .. } | Source::Whole(_) | Source::Zstd(_) | Source::Failed(_) => 0,
+        }
+    }
+
     /// Opens some bytes into the front of `out` and says how many: at least one, or 0 at the end of
     /// the payload (or when `out` is empty). Checksums at the end of a payload are verified on the
     /// way to that 0.

@@ -1,5 +1,6 @@
 //! One partition: what is in its directory, whether it is sound, and how it is made so.
 
 pub mod inventory;
+pub mod recover;
 
 pub use inventory::{Inventory, SegmentFiles};

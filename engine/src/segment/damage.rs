@@ -89,7 +89,8 @@ pub fn examine<S: Source + ?Sized>(
             survivors: Survivors::default(),
         }));
     }
-    let survivors = search(source, end.position, base_offset, expected_offset)?;
+    let behind = end.position.saturating_add(1);
+    let survivors = survivors(source, behind, base_offset, expected_offset)?;
     let left = size.saturating_sub(end.position);
     let (code, detail) = match end.stop {
         Stop::Short { announced_bytes: None } => {
@@ -151,8 +152,10 @@ fn is_framed<S: Source + ?Sized>(
     Ok(end.is_some() && (end == Some(source.end()) || end == survivors.first_position))
 }
 
-/// Searches for whole batches behind the bad byte at `position`, and behind each further damage.
-fn search<S: Source + ?Sized>(
+/// Searches for whole batches at or behind `position`, and behind each further damage.
+///
+/// They count from `expected_offset` on, and as far as the segment can address.
+pub fn survivors<S: Source + ?Sized>(
     source: &mut S,
     position: u64,
     base_offset: i64,
@@ -161,7 +164,7 @@ fn search<S: Source + ?Sized>(
     let mut found = Survivors::default();
     let mut expected = expected_offset;
     let mut budget = source.end().saturating_add(REFUTE_BYTES);
-    let mut position = position.saturating_add(1);
+    let mut position = position;
     while let Some(start) = next_batch(source, position, base_offset, expected, &mut budget)? {
         found.first_position.get_or_insert(start);
         let mut visitor = |batch: ScannedBatch<'_>| {

@@ -1,0 +1,186 @@
+//! What must be done to a partition? Reads, and changes nothing that Kafka looks at.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::error::{Error, Kind, Result};
+use crate::io::Storage;
+use crate::log::inventory::{EPOCH_FILE, Inventory, METADATA_FILE};
+use crate::log::recover::options::{Progress, RecoverOptions};
+use crate::log::recover::plan::{Plan, Refusal};
+use crate::log::recover::walk::{Need, Step, Walk};
+use crate::problem::{Code, Problem, Severity};
+use crate::state::{LeaderEpochs, meta};
+
+/// More than any checkpoint of epochs has.
+const EPOCH_BYTES_MAX: u64 = 64 << 20;
+/// More than `partition.metadata` has.
+const METADATA_BYTES_MAX: u64 = 64 << 10;
+/// A walk that must begin anew reads strictly more each time; this many are more than there are reasons.
+const WALKS_MAX: usize = 16;
+
+/// Analyses the partition in `dir`.
+///
+/// # Errors
+/// Only when it cannot look: what is wrong with the bytes is in the plan.
+pub fn analyse(
+    storage: &dyn Storage,
+    dir: &Path,
+    options: &RecoverOptions,
+    progress: &dyn Progress,
+) -> Result<Plan> {
+    let inventory = match Inventory::read(storage, dir) {
+        Ok(inventory) => inventory,
+        Err(error) if error.kind() == Kind::Corrupt => {
+            return Ok(refused(dir, Vec::new(), Code::Leftover, error.to_string()));
+        }
+        Err(error) => return Err(error),
+    };
+    let mut problems = inventory.problems.clone();
+    if let Some(refusal) = refusal_by_names(storage, &inventory, &mut problems)? {
+        return Ok(Plan {
+            dir: dir.to_path_buf(),
+            refusal: Some(refusal),
+            problems,
+            ..Plan::default()
+        });
+    }
+    let epochs = read_epochs(storage, &inventory, &mut problems)?;
+    let mut need = Need::first(&inventory, options, epochs.is_some());
+    for _ in 0..WALKS_MAX {
+        let walk = Walk::new(storage, &inventory, options, progress, epochs.clone())?;
+        match walk.run(&need)? {
+            Step::Done(plan) => {
+                let mut plan = *plan;
+                plan.problems.splice(0..0, problems);
+                return Ok(plan);
+            }
+            Step::Again(more) => need = more,
+        }
+    }
+    Err(Error::corrupt("the directory gives another answer each time it is read").in_file(dir))
+}
+
+/// A plan that leaves the partition as it is.
+fn refused(dir: &Path, problems: Vec<Problem>, code: Code, reason: String) -> Plan {
+    let refusal = Some(Refusal { code, reason, loss: None });
+    Plan { dir: dir.to_path_buf(), refusal, problems, ..Plan::default() }
+}
+
+/// Why the names and the topic id alone forbid to touch the partition.
+fn refusal_by_names(
+    storage: &dyn Storage,
+    inventory: &Inventory,
+    problems: &mut Vec<Problem>,
+) -> Result<Option<Refusal>> {
+    let grave = |problem: &&Problem| problem.severity >= Severity::Corrupt;
+    if let Some(problem) = problems.iter().find(grave) {
+        let reason = format!("{problem}; move the file away if it does not belong here");
+        return Ok(Some(Refusal { code: problem.code, reason, loss: None }));
+    }
+    if !inventory.has_metadata_file {
+        return Ok(None);
+    }
+    let path = inventory.dir.join(METADATA_FILE);
+    let outcome = storage.read(&path, METADATA_BYTES_MAX).and_then(|bytes| {
+        meta::parse_partition_metadata(&bytes).map_err(|error| error.in_file(&path))
+    });
+    match outcome {
+        Ok(_) => Ok(None),
+        Err(error) if matches!(error.kind(), Kind::Corrupt | Kind::Unsupported | Kind::Limit) => {
+            problems.push(Problem {
+                code: Code::PartitionMetadata,
+                severity: Severity::Refused,
+                file: METADATA_FILE.to_owned(),
+                position: None,
+                offset: None,
+                detail: error.message().to_owned(),
+            });
+            let reason = format!(
+                "{METADATA_FILE} cannot be read ({}), so nobody can say whose log this is; restore it from another replica",
+                error.message()
+            );
+            Ok(Some(Refusal { code: Code::PartitionMetadata, reason, loss: None }))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The leader epochs of the checkpoint; `None` when it is missing or cannot be trusted.
+fn read_epochs(
+    storage: &dyn Storage,
+    inventory: &Inventory,
+    problems: &mut Vec<Problem>,
+) -> Result<Option<LeaderEpochs>> {
+    if !inventory.has_epoch_file {
+        return Ok(None);
+    }
+    let bytes = match storage.read(&inventory.dir.join(EPOCH_FILE), EPOCH_BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == Kind::Limit => Vec::from(*b"?"),
+        Err(error) => return Err(error),
+    };
+    let has_batches = inventory.segments.values().any(|segment| segment.log_size_bytes > 0);
+    let mut wrong = |code, detail: String| {
+        problems.push(Problem {
+            code,
+            severity: Severity::Repairable,
+            file: EPOCH_FILE.to_owned(),
+            position: None,
+            offset: None,
+            detail,
+        });
+        Ok(None)
+    };
+    if bytes.is_empty() && has_batches {
+        // Kafka makes the file empty and fills it with the first batch: an empty one beside batches was lost.
+        return wrong(Code::EpochFile, "empty, but there are batches".to_owned());
+    }
+    match crate::state::checkpoint::parse_epochs(&bytes) {
+        Ok(entries) => {
+            let rising = entries.windows(2).all(|pair| match pair {
+                [a, b] => a.epoch < b.epoch && a.start_offset < b.start_offset,
+                _ => true,
+            });
+            if !rising {
+                return wrong(
+                    Code::EpochOrder,
+                    "epochs or their start offsets do not rise".to_owned(),
+                );
+            }
+            match LeaderEpochs::from_entries(&entries) {
+                Ok(epochs) => Ok(Some(epochs)),
+                Err(error) => wrong(Code::EpochFile, error.message().to_owned()),
+            }
+        }
+        Err(error) => wrong(Code::EpochFile, error.message().to_owned()),
+    }
+}
+
+impl Need {
+    /// What Kafka would read, and what is missing.
+    fn first(inventory: &Inventory, options: &RecoverOptions, epochs_are_read: bool) -> Self {
+        let first = inventory.segments.keys().next().copied();
+        let mut need = Need { epochs: !epochs_are_read, ..Need::default() };
+        if !options.clean_shutdown {
+            // spec: segments 5. The segment that holds the recovery point, and all behind it.
+            let floor = inventory.segments.range(..=options.recovery_point).next_back();
+            need.reset_from = floor.map(|(base, _)| *base).or(first);
+            need.tail_from = need.reset_from;
+        }
+        if options.all {
+            need.tail_from = first;
+        }
+        if let Some(to) = options.truncate_to {
+            let floor =
+                inventory.segments.range(..=to).next_back().map(|(base, _)| *base).or(first);
+            need.tail_from = need.tail_from.min(floor).or(floor);
+        }
+        need
+    }
+}
+
+/// The bases of all segments.
+pub(super) fn bases(inventory: &Inventory) -> BTreeSet<i64> {
+    inventory.segments.keys().copied().collect()
+}

@@ -1,0 +1,215 @@
+//! What do the batches of one segment say, taken in offset order?
+//!
+//! The fold is fed batch by batch, from a scan in one go or from the pieces of a parallel one, and cannot tell the two apart. It builds indexes, epochs
+//! and producer state, and stops at the first batch that cannot follow the one before.
+
+use std::ops::ControlFlow;
+
+use crate::index::txn::{AbortedTxn, TxnIndexBuilder};
+use crate::problem::Code;
+use crate::record::BatchHeader;
+use crate::record::control::{Control, parse_control};
+use crate::record::scan::ScannedBatch;
+use crate::segment::rebuild::IndexRebuild;
+use crate::state::{EventKind, LeaderEpochs, ProducerEvent, ReplayState};
+use crate::units::is_addressable;
+
+/// What a fold needs of one batch: it can be kept while the bytes are gone.
+#[derive(Clone, Copy, Debug)]
+pub struct Fact {
+    /// The first byte of the batch in its file.
+    pub position: u64,
+    /// The header.
+    pub header: BatchHeader,
+    /// What it says if it is a control batch.
+    pub control: Option<Control>,
+}
+
+impl Fact {
+    /// The fact of a batch that was just scanned.
+    #[inline]
+    pub fn of(batch: &ScannedBatch<'_>) -> Self {
+        let header = *batch.header;
+        let control = header.is_control().then(|| parse_control(&header, batch.bytes));
+        Fact { position: batch.position, header, control }
+    }
+}
+
+/// Why a fold stopped before the scan did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Offsets run backwards, or lie below the base.
+    Backwards {
+        /// The first byte of the batch.
+        position: u64,
+        /// Its base offset.
+        base_offset: i64,
+    },
+    /// The last offset is too far from the base: the segment must be split here.
+    Overflow {
+        /// The first byte of the batch.
+        position: u64,
+        /// Its base offset.
+        base_offset: i64,
+    },
+    /// Offsets reach into the next segment.
+    Overlap {
+        /// The first byte of the batch.
+        position: u64,
+        /// Its base offset.
+        base_offset: i64,
+    },
+    /// The place that the operator named.
+    Asked {
+        /// The first byte of the batch.
+        position: u64,
+    },
+}
+
+impl Trouble {
+    /// The code of the finding, if it is one.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Trouble::Backwards { .. } => Some(Code::OffsetOrder),
+            Trouble::Overflow { .. } => Some(Code::OffsetOverflow),
+            Trouble::Overlap { .. } => Some(Code::SegmentOverlap),
+            Trouble::Asked { .. } => None,
+        }
+    }
+}
+
+/// Folds the batches of one segment.
+pub struct SegmentFold<'a> {
+    /// Base offset of the segment.
+    pub base_offset: i64,
+    /// Base offset of the next segment.
+    pub next_base: Option<i64>,
+    /// The offset that the log has reached.
+    pub next_offset: i64,
+    /// Cut here.
+    pub truncate_to: Option<i64>,
+    /// Indexes in the making.
+    pub indexes: Option<IndexRebuild>,
+    /// Epochs as recovery assigns them.
+    pub epochs: &'a mut LeaderEpochs,
+    /// Set when a batch has another epoch than the epochs that were read say.
+    pub epoch_differs: bool,
+    /// Producer state up to here.
+    pub producers: Option<&'a mut ReplayState>,
+    /// Aborted transactions that ended in this segment.
+    pub txn_index: TxnIndexBuilder,
+    /// Markers of aborts seen, whether or not a transaction was open.
+    pub abort_markers: u64,
+    /// Batches taken.
+    pub batches: u64,
+    /// Batches that the producer state does not allow.
+    pub producer_faults: u64,
+    /// Why it stopped.
+    pub trouble: Option<Trouble>,
+}
+
+impl SegmentFold<'_> {
+    /// Takes the next batch; `Break` when it cannot follow.
+    pub fn batch(&mut self, fact: &Fact) -> ControlFlow<()> {
+        let header = &fact.header;
+        self.trouble = self.trouble_with(fact);
+        if self.trouble.is_some() {
+            return ControlFlow::Break(());
+        }
+        if let Some(indexes) = &mut self.indexes
+            && indexes.batch(header, fact.position).is_err()
+        {
+            // Offsets rise and are addressable, as was just seen; what is left is a timestamp index that cannot follow.
+            self.indexes = None;
+        }
+        if header.magic >= 2 {
+            self.take_epoch(header);
+        }
+        self.take_producer(fact);
+        self.next_offset = header.next_offset();
+        self.batches = self.batches.saturating_add(1);
+        ControlFlow::Continue(())
+    }
+
+    fn trouble_with(&self, fact: &Fact) -> Option<Trouble> {
+        let header = &fact.header;
+        let (position, base_offset, last_offset) =
+            (fact.position, header.base_offset, header.last_offset());
+        if self.truncate_to.is_some_and(|to| last_offset >= to) {
+            return Some(Trouble::Asked { position });
+        }
+        if base_offset < self.next_offset.max(self.base_offset) || last_offset < base_offset {
+            return Some(Trouble::Backwards { position, base_offset });
+        }
+        if !is_addressable(self.base_offset, last_offset) {
+            return Some(Trouble::Overflow { position, base_offset });
+        }
+        if self.next_base.is_some_and(|next| last_offset >= next) {
+            return Some(Trouble::Overlap { position, base_offset });
+        }
+        None
+    }
+
+    fn take_epoch(&mut self, header: &BatchHeader) {
+        let (epoch, start) = (header.leader_epoch, header.base_offset);
+        if epoch < 0 {
+            return;
+        }
+        // Neither number is negative, so it is taken.
+        let _ = self.epochs.assign_recovered(epoch, start);
+        self.epoch_differs |= self.epochs.epoch_for_offset(start) != Some(epoch);
+    }
+
+    fn take_producer(&mut self, fact: &Fact) {
+        if let Some(Control::End(marker)) = fact.control
+            && marker.is_abort
+        {
+            self.abort_markers = self.abort_markers.saturating_add(1);
+        }
+        let Some(producers) = &mut self.producers else { return };
+        let Some(event) = producer_event(fact) else { return };
+        match producers.apply(&event) {
+            Ok(Some(completed)) if completed.aborted => {
+                let entry = AbortedTxn {
+                    producer_id: completed.producer_id,
+                    first_offset: completed.first_offset,
+                    last_offset: completed.last_offset,
+                    last_stable_offset: completed.last_stable_offset,
+                };
+                // Markers' offsets rise, so the entry follows.
+                let _ = self.txn_index.append(&entry);
+            }
+            Ok(_) => {}
+            Err(_) => self.producer_faults = self.producer_faults.saturating_add(1),
+        }
+    }
+}
+
+/// What a batch says of its producer; `None` when it has none, or says nothing that could be read.
+#[inline]
+pub fn producer_event(fact: &Fact) -> Option<ProducerEvent> {
+    let header = &fact.header;
+    if !header.has_producer_id() {
+        return None;
+    }
+    let kind = match fact.control {
+        None => EventKind::Data { transactional: header.is_transactional() },
+        Some(Control::End(marker)) => EventKind::Marker {
+            abort: marker.is_abort,
+            coordinator_epoch: marker.coordinator_epoch,
+            timestamp: marker.timestamp_ms,
+        },
+        Some(Control::Empty) => EventKind::EmptyControl,
+        Some(Control::Other(_) | Control::Broken(_)) => return None,
+    };
+    Some(ProducerEvent {
+        producer_id: header.producer_id,
+        producer_epoch: header.producer_epoch,
+        base_sequence: header.base_sequence,
+        last_sequence: header.last_sequence(),
+        base_offset: header.base_offset,
+        last_offset: header.last_offset(),
+        max_timestamp: header.max_timestamp,
+        kind,
+    })
+}

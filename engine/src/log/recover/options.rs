@@ -1,0 +1,93 @@
+//! What recovery of one partition is told.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::io::MapMode;
+use crate::segment::rebuild::IndexSettings;
+
+/// What recovery of one partition is told: what is known of its past, what it may do, and the topic's settings.
+#[derive(Clone, Debug)]
+pub struct RecoverOptions {
+    /// Whether the broker stopped cleanly: then segments are trusted.
+    pub clean_shutdown: bool,
+    /// Up to where the log was flushed, exclusive, by the checkpoint; 0 when it says nothing: everything is read.
+    pub recovery_point: i64,
+    /// Where the log starts by the checkpoint; 0 when it says nothing.
+    pub log_start_offset: i64,
+    /// Read every batch, whatever the checkpoints say.
+    pub all: bool,
+    /// Whole batches behind damage may be cut away.
+    pub allow_loss: bool,
+    /// What is cut is not kept in `.log.lost` files.
+    pub discard_lost: bool,
+    /// Cut the log here: the batch that holds this offset, and everything behind it, goes.
+    pub truncate_to: Option<i64>,
+    /// Whether remote storage is on for the topic: its log may start before its first local segment.
+    pub remote_storage: bool,
+    /// Shape of the indexes.
+    pub index: IndexSettings,
+    /// The time at which producers are judged as expired, in milliseconds.
+    pub now_ms: i64,
+    /// `producer.id.expiration.ms`.
+    pub producer_expiration_ms: i64,
+    /// Bytes of new small files that are held in memory before they are written beside the old; nothing is written while
+    /// analysing when this is `None` (a dry run).
+    pub stage_bytes: Option<usize>,
+    /// Bytes of a segment that one task scans; a segment is scanned in one go when it is not larger.
+    pub piece_bytes: u64,
+    /// Tasks that scan one segment side by side, in the pool that the call runs in; 1: in one go.
+    pub parallel: usize,
+    /// Whether logs may be read through maps.
+    pub map_mode: MapMode,
+}
+
+impl Default for RecoverOptions {
+    fn default() -> Self {
+        RecoverOptions {
+            clean_shutdown: false,
+            recovery_point: 0,
+            log_start_offset: 0,
+            all: false,
+            allow_loss: false,
+            discard_lost: false,
+            truncate_to: None,
+            remote_storage: false,
+            index: IndexSettings::default(),
+            now_ms: 0,
+            producer_expiration_ms: 86_400_000,
+            stage_bytes: Some(8 << 20),
+            piece_bytes: 4 << 20,
+            parallel: 1,
+            map_mode: MapMode::Never,
+        }
+    }
+}
+
+/// Hears how far a bulk call has come, and may end it. Called from its threads.
+pub trait Progress: Sync {
+    /// This many more bytes of logs were read.
+    fn bytes(&self, count: u64);
+
+    /// Whether to stop; checked now and then.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Hears nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn bytes(&self, _count: u64) {}
+}
+
+impl Progress for (AtomicU64, AtomicBool) {
+    fn bytes(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.1.load(Ordering::Relaxed)
+    }
+}

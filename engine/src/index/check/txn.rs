@@ -1,5 +1,7 @@
 //! Is a transaction index right? The walk through its entries beside the abort markers of the log.
 
+use std::cmp::Ordering;
+
 use super::super::txn::{AbortedTxn, ENTRY_SIZE, TxnEntries, VERSION};
 use super::findings::{Findings, IndexProblem, position_of};
 use crate::problem::Code;
@@ -20,6 +22,11 @@ pub enum History {
 /// Every aborted transaction whose records the log still holds must have its entry, or a
 /// read-committed reader is handed aborted records; and no entry may be there without its marker, or
 /// the reader drops records of a transaction that was committed.
+///
+/// The last stable offset tells a reader when to stop, so it must not lie behind the beginning of a
+/// transaction that ends later. As long as one is open it is where that one begins. When none is, the
+/// leader writes the offset behind the marker; a follower that appends many batches at once knows
+/// already where the next transaction begins, and writes that.
 #[derive(Debug)]
 pub struct TxnIndexCheck<'a> {
     entries: TxnEntries<'a>,
@@ -31,6 +38,8 @@ pub struct TxnIndexCheck<'a> {
     by_last_offset: Vec<u32>,
     /// How many entries, by rising last offset, the markers so far have passed.
     rank: usize,
+    /// The entry whose last stable offset lies farthest behind its marker, and its slot.
+    farthest: Option<(usize, AbortedTxn)>,
     findings: Findings,
 }
 
@@ -47,6 +56,7 @@ impl<'a> TxnIndexCheck<'a> {
             exists: bytes.is_some(),
             by_last_offset: Vec::new(),
             rank: 0,
+            farthest: None,
             findings: Findings::default(),
         };
         check.look_at_entries();
@@ -54,14 +64,21 @@ impl<'a> TxnIndexCheck<'a> {
         check
     }
 
-    /// Tells of the next abort marker that ends a transaction whose beginning is known. Markers come in
-    /// the order of the log.
+    /// Tells of the next abort marker that ends a transaction whose beginning is known; `txn` is what
+    /// a walk of the log, batch by batch, makes of it. Markers come in the order of the log.
     pub fn aborted(&mut self, txn: &AbortedTxn) {
         self.pass_entries_below(txn.last_offset);
+        self.bound_stable_offset(txn.first_offset, || {
+            format!("but a transaction that ends later begins at {}", txn.first_offset)
+        });
         match self.next() {
             Some((slot, entry)) if entry.last_offset == txn.last_offset => {
                 if !self.agrees(&entry, txn) {
                     self.add_mismatch(slot, &entry, || format!("but the log tells {}", told(txn)));
+                } else if self.farthest.is_none_or(|(_, farthest)| {
+                    farthest.last_stable_offset < entry.last_stable_offset
+                }) {
+                    self.farthest = Some((slot, entry));
                 }
                 self.advance();
             }
@@ -85,9 +102,10 @@ impl<'a> TxnIndexCheck<'a> {
         }
     }
 
-    /// Ends the check.
+    /// Ends the check: `end_offset` is the offset behind the last valid batch of the segment.
     #[must_use]
-    pub fn finish(mut self) -> Vec<IndexProblem> {
+    pub fn finish(mut self, end_offset: i64) -> Vec<IndexProblem> {
+        self.bound_stable_offset(end_offset, || format!("but the log ends at {end_offset}"));
         while let Some((slot, entry)) = self.next() {
             self.add_unknown(slot, &entry);
             self.advance();
@@ -96,13 +114,28 @@ impl<'a> TxnIndexCheck<'a> {
     }
 
     fn agrees(&self, entry: &AbortedTxn, txn: &AbortedTxn) -> bool {
-        match self.history {
-            History::Whole => entry == txn,
-            History::Partial => {
-                entry.producer_id == txn.producer_id
-                    && entry.first_offset <= txn.first_offset
-                    && entry.last_stable_offset <= txn.last_stable_offset
-            }
+        let is_partial = self.history == History::Partial;
+        let nothing_was_open = txn.last_stable_offset > txn.last_offset;
+        let begins_right = match is_partial {
+            true => entry.first_offset <= txn.first_offset,
+            false => entry.first_offset == txn.first_offset,
+        };
+        // What lies too far behind is found when later transactions are told of.
+        let is_stable_right = match entry.last_stable_offset.cmp(&txn.last_stable_offset) {
+            Ordering::Less => is_partial,
+            Ordering::Equal => true,
+            Ordering::Greater => nothing_was_open,
+        };
+        entry.producer_id == txn.producer_id && begins_right && is_stable_right
+    }
+
+    /// No last stable offset so far may lie behind `limit`.
+    fn bound_stable_offset(&mut self, limit: i64, why: impl Fn() -> String) {
+        if let Some((slot, entry)) = self.farthest
+            && entry.last_stable_offset > limit
+        {
+            self.add_mismatch(slot, &entry, why);
+            self.farthest = None;
         }
     }
 
@@ -256,7 +289,8 @@ mod tests {
         for txn in log {
             check.aborted(txn);
         }
-        let problems = check.finish();
+        let end_offset = log.last().map_or(0, |txn| txn.last_offset + 10);
+        let problems = check.finish(end_offset);
         problems.into_iter().map(|p| (p.code, p.position, p.offset)).collect()
     }
 
@@ -294,7 +328,7 @@ mod tests {
         );
         let mut check = TxnIndexCheck::new(Some(&[0; 34]), 50, History::Whole);
         check.lone_marker(0, 50);
-        assert_eq!(check.finish()[0].code, Code::TxnindexOrder);
+        assert_eq!(check.finish(60)[0].code, Code::TxnindexOrder);
     }
 
     #[test]
@@ -328,7 +362,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_differs_from_its_marker_is_told() {
-        for wrong in [txn(9002, 0, 4, 5), txn(9001, 1, 4, 5), txn(9001, 0, 4, 6)] {
+        for wrong in [txn(9002, 0, 4, 5), txn(9001, 1, 4, 5), txn(9001, 0, 4, 15)] {
             for history in [History::Whole, History::Partial] {
                 let mismatch = [(Code::TxnindexMismatch, 0, Some(4))];
                 assert_eq!(found(Some(&bytes(&[wrong])), history, &[FIRST]), mismatch);
@@ -350,7 +384,7 @@ mod tests {
             let mut check = TxnIndexCheck::new(Some(bytes), 0, History::Partial);
             check.lone_marker(producer_id, 4);
             check.aborted(&txn(1, 5, 9, 10));
-            check.finish().len()
+            check.finish(20).len()
         };
         assert_eq!(log(&bytes(&[FIRST, txn(1, 5, 9, 10)]), 9001), 0);
         assert_eq!(log(&bytes(&[txn(1, 5, 9, 10)]), 9001), 0);
@@ -358,25 +392,76 @@ mod tests {
         assert_eq!(log(&bytes(&[txn(9001, 6, 4, 5), txn(1, 5, 9, 10)]), 9001), 1);
     }
 
-    proptest! {
-        #[test]
-        fn the_index_of_a_log_is_right_and_one_bit_off_is_not(
-            steps in prop::collection::vec((1i64..6, 0i64..40), 1..8),
-            bit in any::<prop::sample::Index>(),
-        ) {
-            let mut index = TxnIndexBuilder::new();
-            let mut log = Vec::new();
-            let mut last = 100;
+    #[test]
+    fn a_follower_may_have_known_where_the_next_transaction_begins() {
+        // Seen in a replica: it had fetched the marker and the next transaction at once.
+        let ahead = bytes(&[txn(9001, 0, 4, 7), txn(1, 7, 9, 10)]);
+        assert_eq!(whole(&ahead, &[FIRST, txn(1, 7, 9, 10)]), []);
+        let mismatch = [(Code::TxnindexMismatch, 0, Some(4))];
+        let too_far = bytes(&[txn(9001, 0, 4, 8), txn(1, 7, 9, 10)]);
+        assert_eq!(whole(&too_far, &[FIRST, txn(1, 7, 9, 10)]), mismatch);
+        // While another transaction is open, the offset is where that one begins.
+        let open = txn(9001, 0, 4, 3);
+        assert_eq!(whole(&bytes(&[FIRST]), &[open]), mismatch);
+        assert_eq!(whole(&bytes(&[txn(9001, 0, 4, 2)]), &[open]), mismatch);
+    }
+
+    /// Aborted transactions as a walk of their log tells them, and the end of the log.
+    fn logs() -> impl Strategy<Value = (Vec<AbortedTxn>, i64)> {
+        prop::collection::vec((1i64..6, 0i64..12), 1..6).prop_map(|steps| {
+            let mut last = 20;
+            let mut log: Vec<AbortedTxn> = Vec::new();
             for (step, length) in steps {
                 last += step;
                 log.push(txn(step, last - length, last, last + 1));
-                index.append(log.last().unwrap()).unwrap();
             }
-            let mut bytes = index.into_bytes();
-            prop_assert_eq!(whole(&bytes, &log), vec![]);
-            let bit = bit.index(bytes.len() * 8);
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(!whole(&bytes, &log).is_empty());
+            for n in 0..log.len() {
+                let opens = log[n + 1..].iter().map(|later| later.first_offset);
+                log[n].last_stable_offset = opens.chain([log[n].last_offset + 1]).min().unwrap();
+            }
+            (log, last + 1)
+        })
+    }
+
+    fn answers(bytes: &[u8], end_offset: i64) -> Vec<Vec<(i64, i64)>> {
+        let mut answers = Vec::new();
+        for fetch_offset in 0..=end_offset {
+            for upper_bound in fetch_offset..=end_offset {
+                let mut found = Vec::new();
+                TxnEntries::new(bytes)
+                    .collect_aborted(fetch_offset, upper_bound, &mut found)
+                    .unwrap();
+                answers.push(found.iter().map(|txn| (txn.producer_id, txn.first_offset)).collect());
+            }
+        }
+        answers
+    }
+
+    proptest! {
+        #[test]
+        fn an_index_without_problems_answers_as_the_right_one_does(
+            (log, end_offset) in logs(),
+            entry in any::<prop::sample::Index>(),
+            field in 0usize..4,
+            flip in 1u8..32,
+        ) {
+            let mut index = TxnIndexBuilder::new();
+            for txn in &log {
+                index.append(txn).unwrap();
+            }
+            let right = index.into_bytes();
+            let check = |bytes: &[u8]| {
+                let mut check = TxnIndexCheck::new(Some(bytes), 0, History::Whole);
+                log.iter().for_each(|txn| check.aborted(txn));
+                check.finish(end_offset)
+            };
+            prop_assert_eq!(check(&right), vec![]);
+            let mut bytes = right.clone();
+            // The low bits of a number are those that matter in so short a log.
+            bytes[entry.index(log.len()) * ENTRY_SIZE + 2 + field * 8 + 7] ^= flip;
+            if check(&bytes).is_empty() {
+                prop_assert_eq!(answers(&bytes, end_offset), answers(&right, end_offset));
+            }
         }
 
         #[test]
@@ -392,7 +477,7 @@ mod tests {
                     false => check.aborted(&txn(producer_id, offset, offset, offset)),
                 }
             }
-            let _ = check.finish();
+            let _ = check.finish(base);
         }
     }
 }

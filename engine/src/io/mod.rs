@@ -4,12 +4,15 @@
 //! behind the same traits. Reading goes through a [`Source`], which gives windows of a file in whatever way is best.
 
 pub mod checksum;
+#[cfg(test)]
+mod conformance;
 mod counters;
 mod disk;
 mod lock;
 pub mod map;
 mod ring;
 mod ring_disk;
+pub mod sim;
 mod source;
 mod storage;
 
@@ -17,5 +20,6 @@ pub use counters::Counters;
 pub use disk::Disk;
 pub use map::MapReader;
 pub use ring_disk::{IoChoice, RingDisk, open_disk};
+pub use sim::SimDisk;
 pub use source::{MapMode, Reader, Source, WindowReader};
 pub use storage::{DirEntry, File, FileKind, Lock, Metadata, OpenMode, Storage};

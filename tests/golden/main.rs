@@ -5,6 +5,7 @@ mod indexes;
 mod metadata;
 mod payload;
 mod records;
+mod recover;
 mod state;
 
 use siltstone_tests::expect::Expectation;

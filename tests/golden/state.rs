@@ -25,7 +25,7 @@ fn snapshots_are_kafkas(kit: &str) {
 }
 
 /// An entry in the words of the expectations.
-fn producer(entry: ProducerEntry) -> Producer {
+pub(crate) fn producer(entry: ProducerEntry) -> Producer {
     let batch = entry.has_batch().then(|| {
         let first = entry.first_offset();
         let sequences = (entry.first_sequence(), entry.last_sequence);

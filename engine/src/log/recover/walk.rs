@@ -15,7 +15,6 @@ use crate::log::recover::scanner::Scanner;
 use crate::log::recover::split::split_points;
 use crate::log::recover::stage::Stage;
 use crate::record::scan::ScanEnd;
-use crate::segment::FileRole;
 use crate::segment::damage::Damage;
 use crate::segment::rebuild::RebuiltIndexes;
 use crate::state::LeaderEpochs;
@@ -34,6 +33,24 @@ pub(super) struct Need {
     pub reindex: BTreeSet<i64>,
     /// Epochs must come from the batches of all segments.
     pub epochs: bool,
+}
+
+impl Need {
+    /// Whether the indexes of a segment become what recovery makes them, right or not.
+    pub fn resets(&self, base_offset: i64) -> bool {
+        self.reset_from.is_some_and(|from| base_offset >= from)
+    }
+}
+
+/// What the small files of a trusted segment ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Nothing.
+    Sound,
+    /// An index must be made anew from the batches.
+    Reindex,
+    /// The segment must be recovered, with its producers.
+    Recover,
 }
 
 /// How a walk ended.
@@ -180,14 +197,14 @@ impl<'a> Walk<'a> {
     fn trusted(&mut self, segment: &SegmentFiles, need: &Need) -> Result<Option<Halt>> {
         let base = segment.base_offset;
         if !need.reindex.contains(&base) && !need.epochs {
-            let Some(why) = self.look_at_indexes(segment)? else { return Ok(None) };
             let mut more = need.clone();
-            match why {
-                FileRole::TxnIndex => {
-                    more.tail_from = Some(more.tail_from.map_or(base, |tail| tail.min(base)));
-                }
-                _ => {
+            match self.look_at_indexes(segment)? {
+                Look::Sound => return Ok(None),
+                Look::Reindex => {
                     more.reindex.insert(base);
+                }
+                Look::Recover => {
+                    more.tail_from = Some(more.tail_from.map_or(base, |tail| tail.min(base)));
                 }
             }
             return Ok(Some(Halt::Again(more)));
@@ -226,7 +243,7 @@ impl<'a> Walk<'a> {
         if let Some(halt) = self.rebuild_producers(need, base, self.options.log_start_offset)? {
             return Ok(Some(halt));
         }
-        let reset = need.reset_from.is_some_and(|from| base >= from);
+        let reset = need.resets(base);
         let scanned = self.scan(segment, need, true)?;
         if scanned.epoch_differs && !need.epochs {
             return Ok(Some(Halt::Again(Need { epochs: true, ..need.clone() })));

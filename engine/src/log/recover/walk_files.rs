@@ -9,7 +9,7 @@ use crate::io::OpenMode;
 use crate::log::inventory::{EPOCH_FILE, SegmentFiles};
 use crate::log::recover::fold::{Fact, SegmentFold};
 use crate::log::recover::plan::Action;
-use crate::log::recover::walk::{INDEX_BYTES_MAX, Need, Right, Scanned, Walk};
+use crate::log::recover::walk::{INDEX_BYTES_MAX, Look, Need, Right, Scanned, Walk};
 use crate::problem::{Code, Problem, Severity};
 use crate::record::scan::{ScanEnd, Stop};
 use crate::segment::damage::examine;
@@ -25,7 +25,7 @@ impl Walk<'_> {
         in_tail: bool,
     ) -> Result<Scanned> {
         let base = segment.base_offset;
-        let reset = in_tail && need.reset_from.is_some_and(|from| base >= from);
+        let reset = in_tail && need.resets(base);
         let (old_offset, old_time) = if reset {
             (None, None)
         } else {
@@ -102,8 +102,8 @@ impl Walk<'_> {
         })
     }
 
-    /// Which index of a trusted segment is missing or wrong in itself; the transaction index before the others.
-    pub(super) fn look_at_indexes(&mut self, segment: &SegmentFiles) -> Result<Option<FileRole>> {
+    /// What a trusted segment's small files ask for.
+    pub(super) fn look_at_indexes(&mut self, segment: &SegmentFiles) -> Result<Look> {
         let base = segment.base_offset;
         if let Some(bytes) = self.read_index(segment, FileRole::TxnIndex)? {
             let entries = TxnEntries::new(&bytes);
@@ -112,11 +112,12 @@ impl Walk<'_> {
                 && entries.iter().next().is_none_or(|first| first.last_offset >= base)
                 && (0..entries.count()).all(|slot| entries.version(slot) == Some(0));
             if !sound {
-                return Ok(Some(FileRole::TxnIndex));
+                return Ok(Look::Recover);
             }
         }
         let Some(bytes) = self.read_index(segment, FileRole::OffsetIndex)? else {
-            return Ok(Some(FileRole::OffsetIndex));
+            // spec: segments 5, step 5. Kafka recovers a segment without its offset index.
+            return Ok(Look::Recover);
         };
         // Without the batches only what is wrong in the entries alone can be told.
         let in_itself = |code: Code| {
@@ -124,18 +125,18 @@ impl Walk<'_> {
         };
         let found = OffsetIndexCheck::new(&bytes, base).finish(segment.log_size_bytes);
         if found.iter().any(|problem| in_itself(problem.code)) {
-            return Ok(Some(FileRole::OffsetIndex));
+            return Ok(Look::Reindex);
         }
         let Some(bytes) = self.read_index(segment, FileRole::TimeIndex)? else {
-            return Ok(Some(FileRole::TimeIndex));
+            return Ok(Look::Reindex);
         };
         let found = TimeIndexCheck::new(&bytes, base).finish();
         if found.problems.iter().any(|problem| in_itself(problem.code))
             || (bytes.is_empty() && segment.log_size_bytes > 0)
         {
-            return Ok(Some(FileRole::TimeIndex));
+            return Ok(Look::Reindex);
         }
-        Ok(None)
+        Ok(Look::Sound)
     }
 
     /// How many aborted transactions the transaction index tells of; `None` when it cannot be read.
@@ -212,18 +213,16 @@ impl Walk<'_> {
         self.epochs.truncate_from_end(end);
         self.epochs.truncate_from_start(self.options.log_start_offset);
         let entries_left = !self.epochs.entries().is_empty();
-        let bytes = if need.epochs && !entries_left {
-            // Kafka makes the file empty.
-            Vec::new()
-        } else {
-            self.epochs.format()
-        };
         let path = self.inventory.dir.join(EPOCH_FILE);
-        let old = match self.storage.read(&path, u64::try_from(bytes.len()).unwrap_or(u64::MAX)) {
+        let wanted = self.epochs.format();
+        let old = match self.storage.read(&path, u64::try_from(wanted.len()).unwrap_or(u64::MAX)) {
             Ok(old) => Some(old),
             Err(error) if matches!(error.kind(), Kind::NotFound | Kind::Limit) => None,
             Err(error) => return Err(error),
         };
+        // Kafka makes the file empty, and does not write no entries into one that has none.
+        let stays_empty = !entries_left && (need.epochs || old.as_ref().is_some_and(Vec::is_empty));
+        let bytes = if stays_empty { Vec::new() } else { wanted };
         if old.as_deref() == Some(&*bytes) {
             return Ok(());
         }

@@ -1,0 +1,7 @@
+//! A gzip payload.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use siltstone::record::codec::Codec;
+
+fuzz_target!(|payload: &[u8]| siltstone_fuzz::open(Codec::Gzip, payload));

@@ -6,6 +6,8 @@
 #![allow(dead_code, reason = "the verbs that use all of it land one after another")]
 
 mod completions;
+mod folder;
+mod ls;
 mod output;
 mod progress;
 mod recover;
@@ -39,6 +41,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Ls(ls::LsArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -63,8 +66,9 @@ fn main() -> ExitCode {
 }
 
 /// Runs the verb; an error is one of standard output alone.
-fn run(verb: &Verb, _session: &Session) -> std::io::Result<Outcome> {
+fn run(verb: &Verb, session: &Session) -> std::io::Result<Outcome> {
     let outcome = match verb {
+        Verb::Ls(args) => ls::run(args, session)?,
         Verb::Completions(args) => completions::run(args)?,
     };
     std::io::stdout().flush()?;

@@ -1,6 +1,6 @@
 //! How results look: aligned tables, bytes with units, JSON one object a line.
 
-use std::io::Write;
+use std::io::{BufWriter, StdoutLock, Write};
 
 use serde_json::Value;
 
@@ -108,6 +108,11 @@ pub(crate) fn format_span_ms(span_ms: i64) -> String {
         3600..86_400 => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
         _ => format!("{} d {} h", seconds / 86_400, seconds / 3600 % 24),
     }
+}
+
+/// Standard output with a buffer; flush it at the end, or an error is lost.
+pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, std::io::stdout().lock())
 }
 
 /// Prints one JSON object as one line.

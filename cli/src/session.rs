@@ -5,14 +5,15 @@ use std::io::Write;
 
 use clap::{Args, ValueEnum};
 use siltstone::Result;
-use siltstone::io::{Disk, MapMode, Storage};
+use siltstone::io::{MapMode, Storage, open_disk};
 
 /// Options of every verb.
 #[derive(Debug, Args)]
 pub(crate) struct SessionArgs {
-    /// How to talk to the disk: `auto` takes io_uring where the kernel allows it, else system calls.
+    /// How to talk to the disk: `auto` takes io_uring where it pays and the kernel allows it, else system calls.
     ///
-    /// Both give the same bytes. Naming one is for comparing them, and for kernels on which one misbehaves.
+    /// Both give the same bytes. Naming one is for comparing them, and for kernels on which one misbehaves; `uring` is an
+    /// error where the kernel does not allow it.
     #[arg(
         long,
         global = true,
@@ -32,20 +33,27 @@ pub(crate) struct SessionArgs {
 /// How to talk to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IoChoice {
-    /// io_uring where the kernel allows it, else system calls.
     #[default]
     Auto,
-    /// io_uring; an error where it is not allowed.
     Uring,
-    /// Plain system calls.
     Syscalls,
+}
+
+impl From<IoChoice> for siltstone::io::IoChoice {
+    fn from(choice: IoChoice) -> Self {
+        match choice {
+            IoChoice::Auto => siltstone::io::IoChoice::Auto,
+            IoChoice::Uring => siltstone::io::IoChoice::Uring,
+            IoChoice::Syscalls => siltstone::io::IoChoice::Syscalls,
+        }
+    }
 }
 
 /// One run of the command line.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// The disk.
-    pub(crate) disk: Disk,
+    disk: Box<dyn Storage>,
     /// Whether files are read through maps.
     pub(crate) maps: MapMode,
     /// Whether progress is not wanted.
@@ -59,12 +67,14 @@ impl Session {
             Ok(()) => MapMode::Always,
             Err(_) => MapMode::Never,
         };
-        Ok(Session { disk: Disk::new(), maps, quiet: args.quiet })
+        let disk = open_disk(args.io.into())
+            .map_err(|error| error.context("--io uring (or SILTSTONE_IO)"))?;
+        Ok(Session { disk, maps, quiet: args.quiet })
     }
 
     /// The disk as the engine takes it.
     pub(crate) fn storage(&self) -> &dyn Storage {
-        &self.disk
+        &*self.disk
     }
 }
 

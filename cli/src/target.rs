@@ -7,6 +7,8 @@ use siltstone::segment::name::Parsed;
 use siltstone::segment::{FileName, FileRole};
 use siltstone::{Error, Kind, Result};
 
+use crate::folder::FolderName;
+
 /// Files that stand in a log directory and nowhere else.
 const LOG_DIR_FILES: [&str; 6] = [
     "meta.properties",
@@ -91,7 +93,7 @@ fn classify_directory(storage: &dyn Storage, path: &Path) -> Result<Target> {
     for entry in &entries {
         let name = entry.name.to_string_lossy();
         if entry.kind == FileKind::Directory {
-            folders |= looks_like_partition(&name);
+            folders |= FolderName::parse(&name).is_some();
             continue;
         }
         log_dir_files |= LOG_DIR_FILES.contains(&name.as_ref());
@@ -103,7 +105,7 @@ fn classify_directory(storage: &dyn Storage, path: &Path) -> Result<Target> {
     if log_dir_files || (folders && !partition_files) {
         return Ok(Target::LogDir(path.to_path_buf()));
     }
-    if partition_files || looks_like_partition(&file_name(path)) {
+    if partition_files || FolderName::parse(&file_name(path)).is_some() {
         return Ok(Target::Partition(path.to_path_buf()));
     }
     let why = "neither a partition directory nor a log directory: no segments, no folders of \
@@ -155,18 +157,6 @@ pub(crate) fn file_name(path: &Path) -> String {
     }
 }
 
-/// Whether a folder of this name could be a partition's, live or on its way out.
-fn looks_like_partition(name: &str) -> bool {
-    let suffixes = ["-delete", "-stray", "-future"];
-    let marked = suffixes.iter().find_map(|suffix| name.strip_suffix(suffix));
-    let live = marked.and_then(|rest| rest.rsplit_once('.')).map_or(name, |(front, _)| front);
-    live.rsplit_once('-').is_some_and(|(topic, partition)| {
-        !topic.is_empty()
-            && !partition.is_empty()
-            && partition.bytes().all(|byte| byte.is_ascii_digit())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,22 +180,6 @@ mod tests {
         }
         for name in ["notes.txt", "", "log", "checkpoint"] {
             assert_eq!(Content::of_name(name), None, "{name}");
-        }
-    }
-
-    #[test]
-    fn folders_of_partitions_are_known_by_their_names() {
-        for name in [
-            "orders-0",
-            "__cluster_metadata-0",
-            "a.b-c-12",
-            "orders-0.0123456789abcdef0123456789abcdef-delete",
-            "orders-0.0123456789abcdef0123456789abcdef-future",
-        ] {
-            assert!(looks_like_partition(name), "{name}");
-        }
-        for name in ["orders", "orders-x", "-3", "lost+found", "remote-log-index-cache", ""] {
-            assert!(!looks_like_partition(name), "{name}");
         }
     }
 

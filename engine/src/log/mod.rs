@@ -1,6 +1,8 @@
 //! One partition: what is in its directory, whether it is sound, and how it is made so.
 
+pub mod facts;
 pub mod inventory;
 pub mod recover;
 
+pub use facts::{LogEnd, LogFacts, SegmentFacts};
 pub use inventory::{Inventory, SegmentFiles};

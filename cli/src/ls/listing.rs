@@ -1,0 +1,223 @@
+//! What a log directory holds, as far as `ls` looks.
+
+use std::path::{Path, PathBuf};
+
+use siltstone::index::TimeEntry;
+use siltstone::io::FileKind;
+use siltstone::log::{LogEnd, LogFacts};
+use siltstone::state::OffsetCheckpoint;
+use siltstone::state::meta::{MetaProperties, parse_partition_metadata};
+use siltstone::uuid::Uuid;
+use siltstone::{Kind, Result};
+
+use crate::Outcome;
+use crate::folder::{FolderKind, FolderName};
+use crate::session::{Session, complain};
+use crate::target::file_name;
+
+/// The small files are far smaller.
+const SMALL_FILE_BYTES: u64 = 64 << 20;
+
+/// Folders that Kafka expects in a log directory beside partitions.
+const OTHER_FOLDERS: [&str; 1] = ["remote-log-index-cache"];
+
+/// A log directory, or the part of one that was asked for.
+#[derive(Debug)]
+pub(super) struct LogDir {
+    pub(super) path: PathBuf,
+    /// Whether all of it was asked for, and not one partition.
+    pub(super) is_whole: bool,
+    pub(super) is_running: bool,
+    pub(super) is_clean: bool,
+    pub(super) properties: Option<MetaProperties>,
+    pub(super) partitions: Vec<Listed>,
+}
+
+/// One folder of a log directory.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) path: PathBuf,
+    pub(super) name: String,
+    /// `None` for a folder that would stop Kafka from starting.
+    pub(super) parsed: Option<FolderName>,
+    pub(super) facts: LogFacts,
+    /// Largest timestamp of each segment, as its time index has it.
+    pub(super) times: Vec<Option<TimeEntry>>,
+    pub(super) end: Option<LogEnd>,
+    pub(super) log_start_offset: Option<i64>,
+    pub(super) topic_id: Option<Uuid>,
+    pub(super) notes: Vec<String>,
+    pub(super) is_unreadable: bool,
+}
+
+impl LogDir {
+    /// Lists a log directory.
+    pub(super) fn read(session: &Session, path: &Path) -> Result<LogDir> {
+        let mut dir = LogDir::of_files(session, path)?;
+        dir.is_whole = true;
+        let log_starts = dir.log_starts(session);
+        for entry in session.storage().list(path)? {
+            let name = entry.name.to_string_lossy().into_owned();
+            if entry.kind != FileKind::Directory || OTHER_FOLDERS.contains(&name.as_str()) {
+                continue;
+            }
+            let folder = path.join(&entry.name);
+            dir.partitions.push(Listed::read(session, folder, name, log_starts.as_ref()));
+        }
+        Ok(dir)
+    }
+
+    /// Lists one partition, with what the files beside it say.
+    pub(super) fn of_partition(session: &Session, path: &Path) -> Result<LogDir> {
+        let parent = match path.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
+            Some(parent) => parent.to_path_buf(),
+            None => path.to_path_buf(),
+        };
+        let mut dir = LogDir::of_files(session, &parent)?;
+        let log_starts = dir.log_starts(session);
+        let listed =
+            Listed::read(session, path.to_path_buf(), file_name(path), log_starts.as_ref());
+        dir.partitions.push(listed);
+        Ok(dir)
+    }
+
+    fn of_files(session: &Session, path: &Path) -> Result<LogDir> {
+        let storage = session.storage();
+        let is_clean = storage.metadata(&path.join(".kafka_cleanshutdown")).is_ok();
+        let bytes = read_if_there(session, &path.join("meta.properties"));
+        let properties = bytes.and_then(|bytes| MetaProperties::parse(&bytes).ok());
+        Ok(LogDir {
+            path: path.to_path_buf(),
+            is_whole: false,
+            is_running: storage.is_locked(&path.join(".lock")).unwrap_or(false),
+            is_clean,
+            properties,
+            partitions: Vec::new(),
+        })
+    }
+
+    fn log_starts(&self, session: &Session) -> Option<OffsetCheckpoint> {
+        let bytes = read_if_there(session, &self.path.join("log-start-offset-checkpoint"))?;
+        OffsetCheckpoint::parse(&bytes).ok()
+    }
+
+    /// The bytes of all folders.
+    pub(super) fn size_bytes(&self) -> u64 {
+        let sizes = self.partitions.iter().map(|listed| listed.facts.size_bytes);
+        sizes.fold(0, u64::saturating_add)
+    }
+
+    /// How many folders there are of a kind; `None` is the unknown kind.
+    pub(super) fn count(&self, kind: Option<FolderKind>) -> usize {
+        let kinds = self.partitions.iter().map(Listed::kind);
+        kinds.filter(|found| *found == kind).count()
+    }
+
+    /// How it went.
+    pub(super) fn outcome(&self) -> Outcome {
+        let each = self.partitions.iter().map(|listed| match listed {
+            Listed { is_unreadable: true, .. } => Outcome::CouldNotLook,
+            // A partition that was named by itself may be called as it likes.
+            Listed { parsed: None, .. } if self.is_whole => Outcome::Problems,
+            _ => Outcome::Fine,
+        });
+        each.max().unwrap_or_default()
+    }
+}
+
+impl Listed {
+    fn read(
+        session: &Session,
+        path: PathBuf,
+        name: String,
+        log_starts: Option<&OffsetCheckpoint>,
+    ) -> Listed {
+        let parsed = FolderName::parse(&name);
+        let log_start_offset = parsed
+            .as_ref()
+            .zip(log_starts)
+            .and_then(|(parsed, starts)| starts.get(&parsed.topic, parsed.partition));
+        let mut listed = Listed {
+            path,
+            name,
+            parsed,
+            facts: LogFacts::default(),
+            times: Vec::new(),
+            end: None,
+            log_start_offset,
+            topic_id: None,
+            notes: Vec::new(),
+            is_unreadable: false,
+        };
+        if let Err(error) = listed.look(session) {
+            complain(&error);
+            listed.is_unreadable = true;
+            listed.notes.push("could not be looked at".to_owned());
+        }
+        listed
+    }
+
+    fn look(&mut self, session: &Session) -> Result<()> {
+        let storage = session.storage();
+        self.facts = LogFacts::read(storage, &self.path)?;
+        let bases = self.facts.segments.iter().map(|segment| segment.base_offset);
+        for base in bases.collect::<Vec<_>>() {
+            self.times.push(self.facts.last_time_entry(storage, base)?);
+        }
+        if let Some(bytes) = read_if_there(session, &self.path.join("partition.metadata")) {
+            match parse_partition_metadata(&bytes) {
+                Ok(id) => self.topic_id = Some(id),
+                Err(error) => self.notes.push(format!("partition.metadata: {error}")),
+            }
+        }
+        if self.parsed.is_none() {
+            self.notes.push("no partition by its name: Kafka will not start with it".to_owned());
+            return Ok(());
+        }
+        self.end = self.facts.read_end(storage, session.maps)?;
+        if let Some(end) = self.end
+            && end.unread_bytes > 0
+        {
+            self.notes.push(format!(
+                "{} behind the last whole batch",
+                crate::output::format_bytes(end.unread_bytes)
+            ));
+        }
+        if self.facts.leftover_count > 0 {
+            self.notes.push(format!(
+                "{} leftover files ({})",
+                self.facts.leftover_count,
+                crate::output::format_bytes(self.facts.leftover_size_bytes)
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn kind(&self) -> Option<FolderKind> {
+        self.parsed.as_ref().map(|parsed| parsed.kind)
+    }
+
+    pub(super) fn kind_name(&self) -> &'static str {
+        self.kind().map_or("unknown", FolderKind::as_str)
+    }
+
+    /// The first offset: of the first segment, or behind it where the checkpoint says so.
+    pub(super) fn first_offset(&self) -> Option<i64> {
+        let first = self.facts.segments.first()?.base_offset;
+        Some(self.log_start_offset.map_or(first, |start| start.max(first)))
+    }
+}
+
+/// The bytes of a small file; `None`, and a complaint, when it is there and cannot be read.
+pub(super) fn read_if_there(session: &Session, path: &Path) -> Option<Vec<u8>> {
+    match session.storage().read(path, SMALL_FILE_BYTES) {
+        Ok(bytes) => Some(bytes),
+        Err(error) => {
+            if error.kind() != Kind::NotFound {
+                complain(&error);
+            }
+            None
+        }
+    }
+}

@@ -1,1 +1,3 @@
 //! What the benchmarks share: generated logs and timing.
+
+pub mod payload;

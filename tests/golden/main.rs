@@ -6,6 +6,7 @@ mod metadata;
 mod payload;
 mod records;
 mod recover;
+mod settings;
 mod state;
 
 use siltstone_tests::expect::Expectation;

@@ -1,3 +1,4 @@
 //! Whole log directories.
 
 pub mod metadata;
+pub mod settings;

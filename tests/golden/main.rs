@@ -6,6 +6,7 @@ mod metadata;
 mod payload;
 mod records;
 mod recover;
+mod replicas;
 mod settings;
 mod state;
 

@@ -1,4 +1,5 @@
 //! Whole log directories.
 
 pub mod metadata;
+pub mod replicas;
 pub mod settings;

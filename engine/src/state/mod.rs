@@ -4,8 +4,10 @@
 
 pub mod checkpoint;
 pub mod epochs;
+pub mod event;
 mod id_map;
 mod json;
+pub mod live;
 pub mod meta;
 pub mod producer;
 pub mod properties;
@@ -17,10 +19,12 @@ pub mod table;
 
 pub use checkpoint::{EpochEntry, OffsetCheckpoint, OffsetEntry};
 pub use epochs::LeaderEpochs;
+pub use event::{CompletedTransaction, EventKind, ProducerEvent, ReplayFault, ReplayProblem};
+pub use live::{ProducerState, ProducerStateConfig};
 pub use meta::MetaProperties;
 pub use producer::ProducerEntry;
 pub use properties::Properties;
-pub use replay::{CompletedTransaction, EventKind, ProducerEvent, ReplayProblem, ReplayState};
+pub use replay::ReplayState;
 pub use snapshot::{Snapshot, SnapshotFault, write_snapshot};
 pub use snapshot_set::SnapshotSet;
 pub use summary::{ReplayProblems, SegmentSummary};

@@ -9,11 +9,10 @@
 //! piece itself tells (by a marker, or by a transactional batch), data outside of transactions
 //! counts only if there is none.
 
+use super::event::{CompletedTransaction, EventKind, ProducerEvent, ReplayFault, ReplayProblem};
 use super::id_map::{IdMap, Identified};
 use super::producer::LastBatch;
-use super::replay::{
-    CompletedTransaction, EventKind, ProducerEvent, ReplayFault, ReplayProblem, ReplayState,
-};
+use super::replay::ReplayState;
 use crate::units::{NO_PRODUCER_EPOCH, NO_TIMESTAMP};
 
 /// The producer events of one piece of a log.
@@ -305,7 +304,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::state::replay::tests::{data, marker, txn};
+    use crate::state::replay::tests::{any_events, data, marker, txn};
 
     /// State, completed transactions and problems of one way to apply events.
     #[derive(Debug, PartialEq)]
@@ -357,48 +356,6 @@ mod tests {
             }
         }
         outcome(&state, completed, problems)
-    }
-
-    fn any_event() -> impl Strategy<Value = ProducerEvent> {
-        let kind = prop_oneof![
-            3 => any::<bool>().prop_map(|transactional| EventKind::Data { transactional }),
-            2 => (any::<bool>(), 0..3_i32, 0..1000_i64).prop_map(
-                |(abort, coordinator_epoch, timestamp)| EventKind::Marker {
-                    abort,
-                    coordinator_epoch,
-                    timestamp
-                }
-            ),
-            1 => Just(EventKind::EmptyControl),
-        ];
-        (-1..5_i64, 0..3_i16, 0..10_i32, -1..4_i64, 0..1000_i64, kind).prop_map(
-            |(producer_id, producer_epoch, base_sequence, delta, max_timestamp, kind)| {
-                ProducerEvent {
-                    producer_id,
-                    producer_epoch,
-                    base_sequence,
-                    last_sequence: base_sequence + 3,
-                    base_offset: 0,
-                    last_offset: delta,
-                    max_timestamp,
-                    kind,
-                }
-            },
-        )
-    }
-
-    /// Events that follow each other in the log, but for some that lie at an offset below 0.
-    fn any_events() -> impl Strategy<Value = Vec<ProducerEvent>> {
-        prop::collection::vec((any_event(), 0..40_u8), 0..60).prop_map(|events| {
-            let mut next = 0;
-            let placed = events.into_iter().map(|(mut event, odd)| {
-                event.base_offset = if odd == 0 { -1 } else { next };
-                event.last_offset += event.base_offset;
-                next = next.max(event.last_offset + 1);
-                event
-            });
-            placed.collect()
-        })
     }
 
     proptest! {

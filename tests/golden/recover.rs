@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use siltstone::io::Disk;
-use siltstone::log::recover::{Plan, RecoverOptions, Silent, analyse, commit, prepare};
+use siltstone::log::recover::Silent;
+use siltstone::log::recover::{Plan, RecoverOptions, analyse, commit, prepare};
 use siltstone::segment::rebuild::IndexSettings;
 use siltstone::state::Snapshot;
 use siltstone_tests::expect::Expectation;

@@ -2,6 +2,8 @@
 
 pub mod facts;
 pub mod inventory;
+pub mod name;
+pub mod progress;
 pub mod recover;
 
 pub use facts::{LogEnd, LogFacts, SegmentFacts};

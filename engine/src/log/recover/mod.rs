@@ -24,7 +24,8 @@ mod walk;
 mod walk_cut;
 mod walk_files;
 
+pub use crate::log::progress::{Progress, Silent};
 pub use analyse::analyse;
 pub use apply::{commit, discard, prepare};
-pub use options::{Progress, RecoverOptions, Silent};
+pub use options::RecoverOptions;
 pub use plan::{Action, Cut, CutReason, Outcome, Plan, Refusal};

@@ -1,7 +1,5 @@
 //! What recovery of one partition is told.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
 use crate::io::MapMode;
 use crate::segment::rebuild::IndexSettings;
 
@@ -60,34 +58,5 @@ impl Default for RecoverOptions {
             parallel: 1,
             map_mode: MapMode::Never,
         }
-    }
-}
-
-/// Hears how far a bulk call has come, and may end it. Called from its threads.
-pub trait Progress: Sync {
-    /// This many more bytes of logs were read.
-    fn bytes(&self, count: u64);
-
-    /// Whether to stop; checked now and then.
-    fn is_cancelled(&self) -> bool {
-        false
-    }
-}
-
-/// Hears nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
-
-impl Progress for Silent {
-    fn bytes(&self, _count: u64) {}
-}
-
-impl Progress for (AtomicU64, AtomicBool) {
-    fn bytes(&self, count: u64) {
-        self.0.fetch_add(count, Ordering::Relaxed);
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.1.load(Ordering::Relaxed)
     }
 }

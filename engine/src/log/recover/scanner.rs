@@ -10,8 +10,8 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Kind, Result};
 use crate::io::{File, MapMode, Reader, Source};
+use crate::log::progress::Progress;
 use crate::log::recover::fold::Fact;
-use crate::log::recover::options::Progress;
 use crate::record::scan::{ScanEnd, ScannedBatch, Stop, Visitor, scan};
 use crate::segment::damage::next_batch;
 

@@ -1,0 +1,112 @@
+//! The small files of a log directory: read before, written last.
+
+use std::path::Path;
+
+use crate::error::{Kind, Result};
+use crate::io::{Metadata, OpenMode, Storage};
+use crate::problem::{Code, Problem, Severity};
+use crate::state::OffsetCheckpoint;
+
+/// Name of the checkpoint of recovery points.
+pub const RECOVERY_POINT_FILE: &str = "recovery-point-offset-checkpoint";
+/// Name of the checkpoint of log start offsets.
+pub const LOG_START_FILE: &str = "log-start-offset-checkpoint";
+/// Name of the marker of a clean stop.
+pub const CLEAN_SHUTDOWN_FILE: &str = ".kafka_cleanshutdown";
+/// Name of the file whose lock a broker holds.
+pub const LOCK_FILE: &str = ".lock";
+/// More than a checkpoint of a million partitions has.
+const CHECKPOINT_BYTES_MAX: u64 = 512 << 20;
+/// More than the marker has.
+const MARKER_BYTES_MAX: u64 = 64 << 10;
+
+/// What a directory says of its logs.
+#[derive(Clone, Debug, Default)]
+pub struct Checkpoints {
+    /// Up to where logs were flushed.
+    pub recovery_points: OffsetCheckpoint,
+    /// Where logs start.
+    pub log_starts: OffsetCheckpoint,
+    /// The bytes of the clean-shutdown marker, if it is there.
+    pub marker: Option<Vec<u8>>,
+}
+
+impl Checkpoints {
+    /// Reads what is there. A checkpoint that cannot be read counts as empty, as in Kafka, and is told.
+    pub fn read(storage: &dyn Storage, dir: &Path, problems: &mut Vec<Problem>) -> Result<Self> {
+        // spec: segments 7
+        let mut checkpoint = |name: &str| -> Result<OffsetCheckpoint> {
+            let Some(bytes) = read_if_there(storage, &dir.join(name), CHECKPOINT_BYTES_MAX)? else {
+                return Ok(OffsetCheckpoint::new());
+            };
+            OffsetCheckpoint::parse(&bytes).or_else(|error| {
+                problems.push(Problem {
+                    code: Code::CheckpointFile,
+                    severity: Severity::Repairable,
+                    file: name.to_owned(),
+                    position: None,
+                    offset: None,
+                    detail: format!("{}; taken for empty", error.message()),
+                });
+                Ok(OffsetCheckpoint::new())
+            })
+        };
+        Ok(Checkpoints {
+            recovery_points: checkpoint(RECOVERY_POINT_FILE)?,
+            log_starts: checkpoint(LOG_START_FILE)?,
+            // Only that it is there counts; one too long to be a marker is none of ours to write back.
+            marker: match read_if_there(storage, &dir.join(CLEAN_SHUTDOWN_FILE), MARKER_BYTES_MAX) {
+                Err(error) if error.kind() == Kind::Limit => Some(Vec::new()),
+                other => other?,
+            },
+        })
+    }
+}
+
+fn read_if_there(storage: &dyn Storage, path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
+    match storage.read(path, limit_bytes) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == Kind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Replaces a small file of the directory, durably: it is the old one or the new one, whatever happens.
+pub fn replace(
+    storage: &dyn Storage,
+    dir: &Path,
+    name: &str,
+    bytes: &[u8],
+    like: &Metadata,
+) -> Result<()> {
+    let beside = dir.join(format!("{name}.tmp"));
+    let file = storage.open(&beside, OpenMode::Create)?;
+    file.write_at(bytes, 0)?;
+    storage.set_owner(&beside, like)?;
+    file.sync()?;
+    drop(file);
+    storage.rename(&beside, &dir.join(name))?;
+    storage.sync_dir(dir)
+}
+
+/// Removes the clean-shutdown marker, durably.
+pub fn remove_marker(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    match storage.remove_file(&dir.join(CLEAN_SHUTDOWN_FILE)) {
+        Err(error) if error.kind() == Kind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => storage.sync_dir(dir),
+    }
+}
+
+/// Owner and mode for the small files of the directory: those of `meta.properties`, else of the directory.
+pub fn owner_of_dir(storage: &dyn Storage, dir: &Path) -> Result<Metadata> {
+    match storage.metadata(&dir.join("meta.properties")) {
+        Ok(metadata) => Ok(metadata),
+        Err(error) if error.kind() == Kind::NotFound => {
+            let mut metadata = storage.metadata(dir)?;
+            metadata.mode &= 0o666;
+            Ok(metadata)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,318 @@
+//! One log directory, or one partition alone.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use crate::dir::pool::in_pool;
+use crate::dir::recover::checkpoints::{
+    CLEAN_SHUTDOWN_FILE, Checkpoints, LOCK_FILE, RECOVERY_POINT_FILE, owner_of_dir, remove_marker,
+    replace,
+};
+use crate::dir::recover::group::{Group, Member};
+use crate::dir::recover::options::{DirRecoverOptions, DirReport, PartitionDone, PartitionResult};
+use crate::error::{Error, Kind, Result};
+use crate::io::{FileKind, Lock, Storage};
+use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
+use crate::log::progress::Progress;
+use crate::log::recover::Plan;
+use crate::problem::{Code, Problem, Severity};
+use crate::state::meta::format_clean_shutdown;
+
+/// Partitions that are made durable together.
+const GROUP: usize = 256;
+/// The folder of the KRaft metadata log, which is read and never written.
+const METADATA_LOG: &str = "__cluster_metadata";
+
+/// Recovers a log directory.
+///
+/// # Errors
+/// When the directory cannot be read, a broker holds it, or its own files cannot be written. What is wrong with a partition is told
+/// by `options.done` and does not stop the others.
+pub fn recover_log_dir(
+    storage: &dyn Storage,
+    dir: &Path,
+    options: &DirRecoverOptions<'_>,
+    progress: &dyn Progress,
+) -> Result<DirReport> {
+    in_pool(options.threads, || log_dir(storage, dir, options, progress))
+}
+
+fn log_dir(
+    storage: &dyn Storage,
+    dir: &Path,
+    options: &DirRecoverOptions<'_>,
+    progress: &dyn Progress,
+) -> Result<DirReport> {
+    let _lock = if options.dry_run { None } else { Some(take_lock(storage, dir)?) };
+    let mut report = DirReport { dir: dir.to_path_buf(), ..DirReport::default() };
+    let checkpoints = Checkpoints::read(storage, dir, &mut report.problems)?;
+    report.was_clean = checkpoints.marker.is_some() || options.clean_shutdown;
+    let members = list_members(storage, dir, &mut report.problems)?;
+    let run = Run {
+        group: Group {
+            storage,
+            dir,
+            checkpoints: &checkpoints,
+            options,
+            progress,
+            clean: report.was_clean,
+        },
+        marked: Cell::new(checkpoints.marker.is_some()),
+    };
+    run.directory(&members, report)
+}
+
+/// Recovers one partition folder. The checkpoints beside it are read; nothing outside of it is written.
+///
+/// # Errors
+/// As [`recover_log_dir`].
+pub fn recover_partition(
+    storage: &dyn Storage,
+    dir: &Path,
+    options: &DirRecoverOptions<'_>,
+    progress: &dyn Progress,
+) -> Result<DirReport> {
+    in_pool(options.threads, || partition_alone(storage, dir, options, progress))
+}
+
+fn partition_alone(
+    storage: &dyn Storage,
+    dir: &Path,
+    options: &DirRecoverOptions<'_>,
+    progress: &dyn Progress,
+) -> Result<DirReport> {
+    let parent = match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => std::path::PathBuf::from("."),
+    };
+    let lock_file = parent.join(LOCK_FILE);
+    let has_lock_file = storage.metadata(&lock_file).is_ok();
+    let _lock =
+        if has_lock_file && !options.dry_run { Some(take_lock(storage, &parent)?) } else { None };
+    let mut report = DirReport { dir: dir.to_path_buf(), ..DirReport::default() };
+    // What is wrong with the checkpoints of the directory is not this partition's to tell.
+    let checkpoints = Checkpoints::read(storage, &parent, &mut Vec::new())?;
+    report.was_clean = checkpoints.marker.is_some() || options.clean_shutdown;
+    let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let key = FolderName::parse(&name).map(|folder| (folder.topic, folder.partition));
+    let member = Member { dir: dir.to_path_buf(), key };
+    let group = Group {
+        storage,
+        dir,
+        checkpoints: &checkpoints,
+        options,
+        progress,
+        clean: report.was_clean,
+    };
+    let mut plans = if options.dry_run {
+        group.look(std::slice::from_ref(&member))
+    } else {
+        group.recover(std::slice::from_ref(&member))?
+    };
+    if let Some(plan) = plans.pop() {
+        // The marker of the directory is none of ours to touch.
+        let run = Run { group, marked: Cell::new(false) };
+        run.tell(&member, plan, &mut report);
+    }
+    Ok(report)
+}
+
+/// Takes the lock that a broker takes, in a file that the broker can open, too.
+fn take_lock(storage: &dyn Storage, dir: &Path) -> Result<Box<dyn Lock>> {
+    let path = dir.join(LOCK_FILE);
+    let is_new = storage.metadata(&path).is_err();
+    let lock = storage.lock(&path).map_err(|error| {
+        if error.kind() == Kind::Conflict {
+            Error::new(Kind::Conflict, "a running broker holds this directory; stop it first")
+                .in_file(dir)
+        } else {
+            error
+        }
+    })?;
+    if is_new {
+        storage.set_owner(&path, &owner_of_dir(storage, dir)?)?;
+    }
+    Ok(lock)
+}
+
+/// The partitions of a directory. Folders that would stop Kafka from starting are told and left alone.
+fn list_members(
+    storage: &dyn Storage,
+    dir: &Path,
+    problems: &mut Vec<Problem>,
+) -> Result<Vec<Member>> {
+    let mut members = Vec::new();
+    for entry in storage.list(dir)? {
+        if entry.kind != FileKind::Directory {
+            continue;
+        }
+        let name = entry.name.to_string_lossy().into_owned();
+        if name == REMOTE_INDEX_CACHE {
+            continue;
+        }
+        let Some(folder) = FolderName::parse(&name) else {
+            problems.push(Problem {
+                code: Code::BadName,
+                severity: Severity::Refused,
+                file: name,
+                position: None,
+                offset: None,
+                detail: "no folder of a partition: Kafka does not start with it here; move it away"
+                    .to_owned(),
+            });
+            continue;
+        };
+        let is_log = matches!(folder.kind, FolderKind::Live | FolderKind::Future);
+        if is_log && folder.topic != METADATA_LOG {
+            members.push(Member {
+                dir: dir.join(&entry.name),
+                key: Some((folder.topic, folder.partition)),
+            });
+        }
+    }
+    Ok(members)
+}
+
+struct Run<'a> {
+    group: Group<'a>,
+    /// Whether the marker is on disk.
+    marked: Cell<bool>,
+}
+
+impl Run<'_> {
+    fn directory(&self, members: &[Member], mut report: DirReport) -> Result<DirReport> {
+        let options = self.group.options;
+        let mut ends = self.group.checkpoints.recovery_points.clone();
+        let mut touched = false;
+        if options.dry_run {
+            for part in members.chunks(GROUP) {
+                for (member, plan) in part.iter().zip(self.group.look(part)) {
+                    self.tell(member, plan, &mut report);
+                }
+            }
+            report.is_clean = report.was_clean && report.refused == 0 && report.failed == 0;
+            return Ok(report);
+        }
+        for part in members.chunks(GROUP) {
+            let plans = if self.marked.get() {
+                // The marker stays as long as there is nothing to write.
+                let plans = self.group.look(part);
+                let busy = plans.iter().any(|plan| {
+                    plan.as_ref().is_ok_and(|plan| plan.refusal.is_none() && !plan.is_empty())
+                });
+                if busy {
+                    self.unmark()?;
+                    self.group.recover(part)?
+                } else {
+                    plans
+                }
+            } else {
+                self.group.recover(part)?
+            };
+            for (member, plan) in part.iter().zip(plans) {
+                if let Ok(plan) = &plan
+                    && plan.refusal.is_none()
+                {
+                    touched |= plan.touches_log();
+                    if let Some((topic, partition)) = &member.key {
+                        ends.set(topic, *partition, plan.outcome.log_end_offset);
+                    }
+                }
+                self.tell(member, plan, &mut report);
+            }
+        }
+        self.finish(report, &ends, touched)
+    }
+
+    /// Writes the checkpoints and, when all is sound, the marker.
+    fn finish(
+        &self,
+        mut report: DirReport,
+        ends: &crate::state::OffsetCheckpoint,
+        touched: bool,
+    ) -> Result<DirReport> {
+        let Group { storage, dir, checkpoints, .. } = self.group;
+        let sound = report.refused == 0 && report.failed == 0;
+        let like = owner_of_dir(storage, dir)?;
+        if report.refused > 0 {
+            // With the marker, Kafka would trust what is refused.
+            self.unmark()?;
+        }
+        if self.marked.get() {
+            report.is_clean = true;
+            return Ok(report);
+        }
+        if ends.format() != checkpoints.recovery_points.format() {
+            replace(storage, dir, RECOVERY_POINT_FILE, &ends.format(), &like)?;
+        }
+        if !sound {
+            return Ok(report);
+        }
+        let marker = match &checkpoints.marker {
+            Some(bytes) if !touched => bytes.clone(),
+            // The controller must still take the broker for one that stopped uncleanly: it may have lost what it had acknowledged.
+            _ => format_clean_shutdown(-1),
+        };
+        replace(storage, dir, CLEAN_SHUTDOWN_FILE, &marker, &like)?;
+        report.is_clean = true;
+        Ok(report)
+    }
+
+    /// Removes the marker before the first write.
+    fn unmark(&self) -> Result<()> {
+        if self.marked.replace(false) {
+            remove_marker(self.group.storage, self.group.dir)?;
+        }
+        Ok(())
+    }
+
+    /// Counts what came of a partition, moves it away if it is refused, and tells.
+    fn tell(&self, member: &Member, plan: Result<Plan>, report: &mut DirReport) {
+        let options = self.group.options;
+        let result = match plan {
+            Err(error) => PartitionResult::Failed(error),
+            Ok(plan) if plan.refusal.is_none() => PartitionResult::Sound(plan),
+            Ok(plan) => match &options.quarantine {
+                Some(quarantine) if !options.dry_run => match self.move_away(member, quarantine) {
+                    Ok(target) => PartitionResult::Quarantined(plan, target),
+                    Err(error) => PartitionResult::Failed(error.context("quarantine")),
+                },
+                _ => PartitionResult::Refused(plan),
+            },
+        };
+        match &result {
+            PartitionResult::Sound(_) => report.sound = report.sound.saturating_add(1),
+            PartitionResult::Refused(_) => report.refused = report.refused.saturating_add(1),
+            PartitionResult::Quarantined(..) => {
+                report.quarantined = report.quarantined.saturating_add(1);
+            }
+            PartitionResult::Failed(_) => report.failed = report.failed.saturating_add(1),
+        }
+        (options.done)(PartitionDone {
+            dir: &member.dir,
+            topic: member.key.as_ref().map(|(topic, _)| topic.as_str()),
+            partition: member.key.as_ref().map(|(_, partition)| *partition),
+            result: &result,
+        });
+    }
+
+    /// Moves a refused partition out of the log directory, durably.
+    fn move_away(&self, member: &Member, quarantine: &Path) -> Result<std::path::PathBuf> {
+        let storage = self.group.storage;
+        match storage.create_dir(quarantine) {
+            Err(error) if error.kind() != Kind::Conflict => return Err(error),
+            _ => {}
+        }
+        let name = member.dir.file_name().unwrap_or_default();
+        let target = quarantine.join(name);
+        if storage.metadata(&target).is_ok() {
+            return Err(Error::new(Kind::Conflict, "something of that name is there already")
+                .in_file(&target));
+        }
+        self.unmark()?;
+        storage.rename(&member.dir, &target)?;
+        storage.sync_dir(quarantine)?;
+        storage.sync_dir(self.group.dir)?;
+        Ok(target)
+    }
+}

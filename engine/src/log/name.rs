@@ -1,0 +1,141 @@
+//! Whose is a folder of a log directory, by its name?
+//!
+//! ```text
+//! <topic>-<partition>                        a live log
+//! <topic>-<partition>.<32 hex>-delete        waiting to be deleted
+//! <topic>-<partition>.<32 hex>-stray         not assigned to this broker any more, kept
+//! <topic>-<partition>.<32 hex>-future        growing here to replace the log in another log directory
+//! ```
+//!
+//! Topics may contain dots and dashes. Kafka does not start with a folder of another name in a log directory.
+
+use std::fmt;
+
+/// Kafka's cache of remote indexes, the one folder that is no log and may be there.
+pub const REMOTE_INDEX_CACHE: &str = "remote-log-index-cache";
+
+/// What becomes of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FolderKind {
+    /// It is in use.
+    Live,
+    /// It waits to be deleted.
+    Delete,
+    /// It will replace the log of another log directory.
+    Future,
+    /// It is not assigned to this broker any more.
+    Stray,
+}
+
+impl FolderKind {
+    /// The suffix of its name; empty for a live one.
+    #[must_use]
+    pub fn suffix(self) -> &'static str {
+        match self {
+            FolderKind::Live => "",
+            FolderKind::Delete => "-delete",
+            FolderKind::Future => "-future",
+            FolderKind::Stray => "-stray",
+        }
+    }
+}
+
+/// The name of a partition's folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FolderName {
+    /// The topic; of a deleted or stray log, Kafka may have cut it to fit.
+    pub topic: String,
+    /// The partition's number.
+    pub partition: i32,
+    /// What becomes of the log.
+    pub kind: FolderKind,
+}
+
+impl FolderName {
+    /// Reads the name of a folder; `None` where Kafka would not start.
+    // spec: segments 1.1
+    #[must_use]
+    pub fn parse(name: &str) -> Option<FolderName> {
+        let marked = [FolderKind::Delete, FolderKind::Future, FolderKind::Stray];
+        let kind = marked.into_iter().find(|kind| name.ends_with(kind.suffix()));
+        let (plain, kind) = match kind {
+            None => (name, FolderKind::Live),
+            Some(kind) => (unmarked(name.strip_suffix(kind.suffix())?)?, kind),
+        };
+        let (topic, partition) = plain.rsplit_once('-')?;
+        if topic.is_empty() {
+            return None;
+        }
+        Some(FolderName { topic: topic.to_owned(), partition: partition.parse().ok()?, kind })
+    }
+}
+
+/// What stands before the id of a marked folder.
+fn unmarked(name: &str) -> Option<&str> {
+    let (plain, id) = name.rsplit_once('.')?;
+    let has_blank = name.contains(char::is_whitespace);
+    (!id.is_empty() && !has_blank).then_some(plain)
+}
+
+impl fmt::Display for FolderName {
+    /// The partition, as Kafka names it: `orders-0`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.topic, self.partition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(name: &str) -> Option<(String, i32, FolderKind)> {
+        FolderName::parse(name).map(|folder| (folder.topic, folder.partition, folder.kind))
+    }
+
+    #[test]
+    fn topics_may_hold_dots_and_dashes() {
+        for (name, topic, partition) in [
+            ("orders-0", "orders", 0),
+            ("a.b_c-d-12", "a.b_c-d", 12),
+            ("metrics.eu_west-3-7", "metrics.eu_west-3", 7),
+            ("orders--1", "orders-", 1),
+            ("__cluster_metadata-0", "__cluster_metadata", 0),
+            ("t-2147483647", "t", i32::MAX),
+        ] {
+            assert_eq!(parse(name), Some((topic.into(), partition, FolderKind::Live)), "{name}");
+        }
+    }
+
+    #[test]
+    fn marked_folders_have_an_id_behind_the_last_dot() {
+        for (suffix, kind) in [
+            ("delete", FolderKind::Delete),
+            ("future", FolderKind::Future),
+            ("stray", FolderKind::Stray),
+        ] {
+            let name = format!("a.b-0.0123456789abcdef0123456789abcdef-{suffix}");
+            assert_eq!(parse(&name), Some(("a.b".into(), 0, kind)));
+            assert_eq!(parse(&format!("orders-0-{suffix}")), None, "without a dot");
+            assert_eq!(parse(&format!("orders-0.-{suffix}")), None, "without an id");
+            assert_eq!(parse(&format!("or ders-0.12-{suffix}")), None, "with a blank");
+        }
+    }
+
+    #[test]
+    fn what_would_keep_kafka_from_starting_is_no_name() {
+        for name in [
+            "orders",
+            "orders-x",
+            "orders-",
+            "-3",
+            "-",
+            "",
+            "lost+found",
+            "t-2147483648",
+            "t- 1",
+            "remote-log-index-cache",
+        ] {
+            assert_eq!(parse(name), None, "{name}");
+        }
+    }
+}

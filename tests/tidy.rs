@@ -1,0 +1,204 @@
+//! The architecture, checked: which module may use which, where `unsafe` may stand, and that every file belongs to something.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The engine's modules; each may use those on its left, and those that share its place may not use each other.
+const ORDER: [&[&str]; 8] = [
+    &["io"],
+    &["record"],
+    &["index", "state"],
+    &["segment"],
+    &["log"],
+    &["dir"],
+    &["tier"],
+    &["replica"],
+];
+
+/// Bytes in, bytes out: these open no files.
+const PURE: [&str; 4] = ["record", "index", "state", "replica"];
+
+/// Where unsafe code may stand.
+const UNSAFE: [&str; 3] = ["engine/src/io/map.rs", "engine/src/io/ring.rs", "ffi/src/"];
+
+struct Source {
+    /// From the root of the repository.
+    name: String,
+    /// Without comments and without the tests at its end.
+    code: String,
+    text: String,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the root of the repository")
+}
+
+fn sources(folders: &[&str]) -> Vec<Source> {
+    let mut waiting: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
+    let mut sources = Vec::new();
+    while let Some(path) = waiting.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("a directory").filter_map(Result::ok);
+            waiting.extend(entries.map(|entry| entry.path()));
+        } else if path.extension().is_some_and(|suffix| suffix == "rs") {
+            let text = fs::read_to_string(&path).expect("a source file");
+            let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
+            let code: Vec<&str> =
+                lines.map(|line| line.split("//").next().unwrap_or_default()).collect();
+            let name = path.strip_prefix(root()).expect("a path below the root");
+            let name = name.display().to_string();
+            sources.push(Source { name, code: code.join("\n"), text });
+        }
+    }
+    assert!(!sources.is_empty());
+    sources
+}
+
+/// The module of the engine that a file belongs to.
+fn module(source: &Source) -> Option<&str> {
+    let path = source.name.strip_prefix("engine/src/")?;
+    path.split(['/', '.']).next()
+}
+
+fn place(module: &str) -> Option<usize> {
+    ORDER.iter().position(|modules| modules.contains(&module))
+}
+
+/// What follows `crate::`, in a list too.
+fn used(code: &str) -> BTreeSet<&str> {
+    let end_of_name =
+        |text: &str| text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
+    let mut used = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        let Some(list) = rest.strip_prefix('{') else {
+            used.insert(&rest[..end_of_name(rest)]);
+            continue;
+        };
+        let mut depth = 0;
+        let mut begin = 0;
+        for (at, c) in list.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth > 0 => depth -= 1,
+                ',' | '}' if depth == 0 => {
+                    let item = list[begin..at].trim_start();
+                    used.insert(&item[..end_of_name(item)]);
+                    begin = at + 1;
+                    if c == '}' {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    used
+}
+
+#[test]
+fn modules_use_only_what_stands_left_of_them() {
+    let mut wrong = Vec::new();
+    for source in sources(&["engine/src"]) {
+        let Some(own) = module(&source) else { continue };
+        for other in used(&source.code) {
+            let allowed = match (place(own), place(other)) {
+                _ if own == other || own == "lib" => true,
+                // What stands beside the modules is for all, and uses none of them.
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(own), Some(other)) => other < own,
+            };
+            if !allowed {
+                wrong.push(format!("{}: {own} uses {other}", source.name));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn pure_modules_open_no_files() {
+    let mut wrong = Vec::new();
+    for source in sources(&["engine/src"]) {
+        let is_pure = module(&source).is_some_and(|module| PURE.contains(&module));
+        for word in
+            ["std::fs", "std::net", "std::process", "std::thread", "dyn Storage", "OpenMode"]
+        {
+            if is_pure && source.code.contains(word) {
+                wrong.push(format!("{}: {word}", source.name));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn unsafe_code_stands_only_where_it_may() {
+    let mut wrong = Vec::new();
+    for source in sources(&["engine/src", "cli/src", "ffi/src", "tests", "benches"]) {
+        let may = UNSAFE.iter().any(|place| source.name.starts_with(place));
+        let words = ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern", "allow(unsafe_code"];
+        // This file names them.
+        if !may && source.name != "tests/tidy.rs" && words.iter().any(|w| source.code.contains(w)) {
+            wrong.push(source.name);
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    let mut wrong = Vec::new();
+    for source in sources(&["engine/src", "cli/src", "ffi/src", "tests", "benches", "fuzz"]) {
+        let is_asked =
+            !source.name.starts_with("fuzz/target/") && !source.name.ends_with("tests.rs");
+        if is_asked && !source.text.starts_with("//!") {
+            wrong.push(source.name);
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn every_file_is_a_module_of_something() {
+    let mut wrong = Vec::new();
+    for source in sources(&["engine/src", "cli/src", "ffi/src"]) {
+        let path = root().join(&source.name);
+        let stem = path.file_stem().expect("a name").display().to_string();
+        let (folder, name) = match stem.as_str() {
+            "lib" | "main" => continue,
+            "mod" => {
+                let folder = path.parent().expect("a folder");
+                let name = folder.file_name().expect("a name").display().to_string();
+                (folder.parent().expect("a folder").to_path_buf(), name)
+            }
+            _ => (path.parent().expect("a folder").to_path_buf(), stem),
+        };
+        let parent_file = folder.with_extension("rs");
+        let parents = [folder.join("mod.rs"), folder.join("lib.rs"), folder.join("main.rs")];
+        let declared = parents.iter().chain([&parent_file]).any(|parent| {
+            let text = fs::read_to_string(parent).unwrap_or_default();
+            text.lines().any(|line| line.trim_start().ends_with(&format!("mod {name};")))
+        });
+        if !declared {
+            wrong.push(source.name);
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn nothing_is_left_for_later_in_the_code() {
+    let mut wrong = Vec::new();
+    for source in sources(&["engine/src", "cli/src", "ffi/src", "tests", "benches"]) {
+        let is_this = source.name == "tests/tidy.rs";
+        for word in ["TODO", "FIXME", "todo!(", "unimplemented!("] {
+            if !is_this && source.text.contains(word) {
+                wrong.push(format!("{}: {word}", source.name));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}

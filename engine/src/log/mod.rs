@@ -4,7 +4,9 @@ pub mod facts;
 pub mod inventory;
 pub mod name;
 pub mod progress;
+pub mod read_files;
 pub mod recover;
 
 pub use facts::{LogEnd, LogFacts, SegmentFacts};
 pub use inventory::{Inventory, SegmentFiles};
+pub use read_files::{LogReader, ReadOptions, Selection, read_log};

@@ -11,9 +11,11 @@ pub mod codec;
 pub mod control;
 pub mod legacy;
 pub mod payload;
+pub mod reader;
 pub mod records;
 pub mod scan;
 pub mod varint;
 
 pub use batch::{BatchHeader, TimestampType};
+pub use reader::BatchReader;
 pub use records::{Record, Records};

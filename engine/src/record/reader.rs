@@ -1,0 +1,199 @@
+//! Which records does a batch hold, whatever its magic and codec?
+//!
+//! [`BatchReader`] gives every record with its bytes, of the old formats too, in memory that it keeps. It takes what Kafka's
+//! reader takes; [`check`](super::check) is stricter and needs less memory.
+
+use std::ops::ControlFlow;
+
+use super::batch::{BatchHeader, HEADER_SIZE};
+use super::check::BatchFault;
+use super::codec::{Codec, CodecError, Decompressor};
+use super::legacy::{LegacyMessage, parse_message, unwrap};
+use super::records::{Headers, Record, RecordError, Records};
+use crate::problem::Code;
+use crate::units::NO_SEQUENCE;
+
+/// Reads the records of batches, one after the other.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use siltstone::record::builder::{BatchBuilder, BatchOptions};
+/// use siltstone::record::codec::{Codec, Compressor};
+/// use siltstone::record::{BatchHeader, BatchReader};
+///
+/// let options = BatchOptions { compression: Codec::Gzip.into(), ..Default::default() };
+/// let mut builder = BatchBuilder::new(options)?;
+/// builder.append(7, Some(b"key"), Some(b"value"))?;
+/// let mut batch = Vec::new();
+/// builder.write_to(&mut Compressor::new(), &mut batch)?;
+///
+/// let header = BatchHeader::parse(&batch).unwrap();
+/// let mut keys = Vec::new();
+/// BatchReader::new(1 << 20)
+///     .read(&header, &batch, &mut |record| {
+///         keys.push(record.key.map(<[u8]>::to_vec));
+///         ControlFlow::Continue(())
+///     })
+///     .unwrap();
+/// assert_eq!(keys, [Some(b"key".to_vec())]);
+/// # Ok::<(), siltstone::Error>(())
+/// ```
+pub struct BatchReader {
+    decompressor: Decompressor,
+    limit_bytes: usize,
+}
+
+impl std::fmt::Debug for BatchReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BatchReader")
+            .field("limit_bytes", &self.limit_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl BatchReader {
+    /// A reader that opens no batch to more than `limit_bytes`, which bounds its memory.
+    #[must_use]
+    pub fn new(limit_bytes: usize) -> Self {
+        BatchReader { decompressor: Decompressor::new(), limit_bytes }
+    }
+
+    /// Gives the records of a batch whose frame and checksum are right, in order, up to a `Break`. `batch` is all of its
+    /// bytes.
+    ///
+    /// # Errors
+    /// The first fault; the records in front of it have been given.
+    pub fn read(
+        &mut self,
+        header: &BatchHeader,
+        batch: &[u8],
+        see: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
+    ) -> Result<(), BatchFault> {
+        if u64::try_from(batch.len()).unwrap_or(u64::MAX) < u64::from(header.size_bytes) {
+            let detail =
+                format!("a batch of {} bytes is too large to be opened", header.size_bytes);
+            return Err(BatchFault { code: Code::Codec, detail });
+        }
+        let codec = Codec::from_id(header.codec_id())
+            .ok_or_else(|| CodecError::unknown(header.codec_id()))?;
+        if header.magic < 2 {
+            return self.read_messages(header, codec, batch, see);
+        }
+        let payload = batch.get(HEADER_SIZE..).unwrap_or_default();
+        // spec: records 1.2. Without records the payload is not looked at.
+        if header.count == 0 {
+            return Ok(());
+        }
+        let opened = match codec {
+            Codec::None => payload,
+            _ => self.decompressor.decompress(codec, header.magic, payload, self.limit_bytes)?,
+        };
+        for record in Records::new(header, opened) {
+            if see(&record?).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_messages(
+        &mut self,
+        header: &BatchHeader,
+        codec: Codec,
+        entry: &[u8],
+        see: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
+    ) -> Result<(), BatchFault> {
+        let message = parse_message(entry)?;
+        if codec == Codec::None {
+            let _ = see(&record_of(&message));
+            return Ok(());
+        }
+        let value =
+            message.value.ok_or(RecordError::structure("a compressed message has no value"))?;
+        let opened = self.decompressor.decompress(codec, header.magic, value, self.limit_bytes)?;
+        for inner in &unwrap(header, opened)? {
+            if see(&record_of(inner)).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn record_of<'a>(message: &LegacyMessage<'a>) -> Record<'a> {
+    Record {
+        offset: message.offset,
+        timestamp_ms: message.timestamp_ms,
+        sequence: NO_SEQUENCE,
+        key: message.key,
+        value: message.value,
+        headers: Headers::EMPTY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::builder::{BatchBuilder, BatchOptions};
+    use crate::record::codec::Compressor;
+
+    fn batch(codec: Codec, count: i64) -> Vec<u8> {
+        let options =
+            BatchOptions { base_offset: 5, compression: codec.into(), ..BatchOptions::default() };
+        let mut builder = BatchBuilder::new(options).unwrap();
+        for number in 0..count {
+            builder.append(number, None, Some(&[b'x'; 100])).unwrap();
+        }
+        let mut batch = Vec::new();
+        builder.write_to(&mut Compressor::new(), &mut batch).unwrap();
+        batch
+    }
+
+    fn offsets(batch: &[u8], limit_bytes: usize) -> (Vec<i64>, Result<(), BatchFault>) {
+        let mut offsets = Vec::new();
+        let header = BatchHeader::parse(batch).unwrap();
+        let outcome = BatchReader::new(limit_bytes).read(&header, batch, &mut |record| {
+            offsets.push(record.offset);
+            ControlFlow::Continue(())
+        });
+        (offsets, outcome)
+    }
+
+    #[test]
+    fn every_codec_gives_the_same_records() {
+        for codec in Codec::ALL {
+            assert_eq!(offsets(&batch(codec, 3), 1 << 20), (vec![5, 6, 7], Ok(())), "{codec}");
+        }
+    }
+
+    #[test]
+    fn a_batch_that_opens_to_more_than_the_limit_is_a_fault() {
+        let (seen, outcome) = offsets(&batch(Codec::Zstd, 100), 1000);
+        assert!(seen.is_empty());
+        assert_eq!(outcome.unwrap_err().code, Code::Codec);
+    }
+
+    #[test]
+    fn records_in_front_of_a_fault_are_given() {
+        let mut bytes = batch(Codec::None, 3);
+        let size = bytes.len();
+        bytes[size - 1] = 7;
+        let (seen, outcome) = offsets(&bytes, 1 << 20);
+        assert_eq!(seen, [5, 6]);
+        assert_eq!(outcome.unwrap_err().code, Code::Record);
+        let short = offsets(&bytes[..size - 1], 1 << 20);
+        assert!(short.0.is_empty() && short.1.is_err());
+    }
+
+    #[test]
+    fn a_break_ends_the_batch_without_a_fault() {
+        let bytes = batch(Codec::Lz4, 3);
+        let header = BatchHeader::parse(&bytes).unwrap();
+        let mut count = 0;
+        let outcome = BatchReader::new(1 << 20).read(&header, &bytes, &mut |_| {
+            count += 1;
+            ControlFlow::Break(())
+        });
+        assert_eq!((count, outcome), (1, Ok(())));
+    }
+}

@@ -12,6 +12,7 @@ mod output;
 mod progress;
 mod recover;
 mod session;
+mod settings;
 mod target;
 mod time;
 
@@ -41,6 +42,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Recover(Box<recover::RecoverArgs>),
     Ls(ls::LsArgs),
     Completions(completions::CompletionsArgs),
 }
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
 /// Runs the verb; an error is one of standard output alone.
 fn run(verb: &Verb, session: &Session) -> std::io::Result<Outcome> {
     let outcome = match verb {
+        Verb::Recover(args) => recover::run(args, session)?,
         Verb::Ls(args) => ls::run(args, session)?,
         Verb::Completions(args) => completions::run(args)?,
     };

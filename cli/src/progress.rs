@@ -111,6 +111,12 @@ fn bar(total_bytes: u64) -> ProgressBar {
     bar
 }
 
+impl siltstone::log::recover::Progress for Progress {
+    fn bytes(&self, count: u64) {
+        self.advance(count);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

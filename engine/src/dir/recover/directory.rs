@@ -1,7 +1,7 @@
 //! One log directory, or one partition alone.
 
 use std::cell::Cell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::dir::pool::in_pool;
 use crate::dir::recover::checkpoints::{
@@ -12,6 +12,7 @@ use crate::dir::recover::group::{Group, Member};
 use crate::dir::recover::options::{DirRecoverOptions, DirReport, PartitionDone, PartitionResult};
 use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Lock, Storage};
+use crate::log::inventory::Inventory;
 use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
 use crate::log::progress::Progress;
 use crate::log::recover::Plan;
@@ -81,10 +82,7 @@ fn partition_alone(
     options: &DirRecoverOptions<'_>,
     progress: &dyn Progress,
 ) -> Result<DirReport> {
-    let parent = match dir.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-        _ => std::path::PathBuf::from("."),
-    };
+    let parent = home_of(dir);
     let lock_file = parent.join(LOCK_FILE);
     let has_lock_file = storage.metadata(&lock_file).is_ok();
     let _lock =
@@ -93,9 +91,7 @@ fn partition_alone(
     // What is wrong with the checkpoints of the directory is not this partition's to tell.
     let checkpoints = Checkpoints::read(storage, &parent, &mut Vec::new())?;
     report.was_clean = checkpoints.marker.is_some() || options.clean_shutdown;
-    let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let key = FolderName::parse(&name).map(|folder| (folder.topic, folder.partition));
-    let member = Member { dir: dir.to_path_buf(), key };
+    let member = member_of(dir);
     let group = Group {
         storage,
         dir,
@@ -115,6 +111,56 @@ fn partition_alone(
         run.tell(&member, plan, &mut report);
     }
     Ok(report)
+}
+
+/// The directory that a partition's folder is in.
+fn home_of(dir: &Path) -> PathBuf {
+    match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// A partition by its folder alone.
+fn member_of(dir: &Path) -> Member {
+    let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let key = FolderName::parse(&name).map(|folder| (folder.topic, folder.partition));
+    Member { dir: dir.to_path_buf(), key }
+}
+
+/// How many bytes of logs a recovery will read at least, for a bar that shows how far it is.
+///
+/// # Errors
+/// When the directory cannot be listed.
+pub fn bytes_to_read(
+    storage: &dyn Storage,
+    dir: &Path,
+    is_partition: bool,
+    options: &DirRecoverOptions<'_>,
+) -> Result<u64> {
+    let mut problems = Vec::new();
+    let (home, members) = if is_partition {
+        (home_of(dir), vec![member_of(dir)])
+    } else {
+        (dir.to_path_buf(), list_members(storage, dir, &mut problems)?)
+    };
+    let checkpoints = Checkpoints::read(storage, &home, &mut problems)?;
+    if (checkpoints.marker.is_some() || options.clean_shutdown) && !options.all {
+        return Ok(0);
+    }
+    let mut total = 0_u64;
+    for member in &members {
+        let known = member
+            .key
+            .as_ref()
+            .and_then(|(topic, partition)| checkpoints.recovery_points.get(topic, *partition));
+        let point = if options.all { 0 } else { options.recovery_point.or(known).unwrap_or(0) };
+        let Ok(inventory) = Inventory::read(storage, &member.dir) else { continue };
+        let floor = inventory.segments.range(..=point).next_back().map_or(point, |(base, _)| *base);
+        let tail = inventory.segments.range(floor..);
+        total = tail.fold(total, |sum, (_, segment)| sum.saturating_add(segment.log_size_bytes));
+    }
+    Ok(total)
 }
 
 /// Takes the lock that a broker takes, in a file that the broker can open, too.
@@ -297,7 +343,7 @@ impl Run<'_> {
     }
 
     /// Moves a refused partition out of the log directory, durably.
-    fn move_away(&self, member: &Member, quarantine: &Path) -> Result<std::path::PathBuf> {
+    fn move_away(&self, member: &Member, quarantine: &Path) -> Result<PathBuf> {
         let storage = self.group.storage;
         match storage.create_dir(quarantine) {
             Err(error) if error.kind() != Kind::Conflict => return Err(error),

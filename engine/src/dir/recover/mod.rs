@@ -9,7 +9,7 @@ mod directory;
 mod group;
 mod options;
 
-pub use directory::{recover_log_dir, recover_partition};
+pub use directory::{bytes_to_read, recover_log_dir, recover_partition};
 pub use options::{
     DirRecoverOptions, DirReport, PartitionDone, PartitionResult, PartitionSettings,
 };

@@ -1,4 +1,4 @@
-//! `siltstone recover`: makes log directories fit to start after a broker was killed.
+//! What `siltstone recover` is told.
 
 use std::path::PathBuf;
 

@@ -1,0 +1,233 @@
+//! Runs the recovery of what was given, one directory after another.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use siltstone::dir::recover::{
+    DirRecoverOptions, DirReport, PartitionDone, PartitionSettings, bytes_to_read, recover_log_dir,
+    recover_partition,
+};
+use siltstone::io::Storage;
+use siltstone::segment::rebuild::IndexSettings;
+use siltstone::{Error, Kind, Result};
+
+use crate::Outcome;
+use crate::progress::Progress;
+use crate::recover::RecoverArgs;
+use crate::recover::print::Printer;
+use crate::session::{Session, complain};
+use crate::settings::{Settings, SettingsFrom};
+use crate::target::Target;
+
+/// What `producer.id.expiration.ms` is when nobody says.
+const EXPIRATION_MS: i64 = 86_400_000;
+
+/// Recovers all paths.
+pub(crate) fn run(args: &RecoverArgs, session: &Session) -> std::io::Result<Outcome> {
+    match prepare(args, session) {
+        Ok(job) => job.run(),
+        Err(error) => {
+            complain(&error);
+            Ok(Outcome::CouldNotLook)
+        }
+    }
+}
+
+struct Job<'a> {
+    args: &'a RecoverArgs,
+    session: &'a Session,
+    targets: Vec<Target>,
+    settings: Settings,
+    now_ms: i64,
+    threads: usize,
+}
+
+fn prepare<'a>(args: &'a RecoverArgs, session: &'a Session) -> Result<Job<'a>> {
+    let storage = session.storage();
+    let mut targets = Vec::new();
+    for path in &args.paths {
+        match Target::classify(storage, path)? {
+            Target::File { path, .. } => {
+                return Err(Error::new(
+                    Kind::InvalidArgument,
+                    "a file alone cannot be recovered; name its partition directory",
+                )
+                .in_file(&path));
+            }
+            target => targets.push(target),
+        }
+    }
+    let is_one_partition = matches!(targets.as_slice(), [Target::Partition(_)]);
+    let alone = [
+        ("--truncate-to", args.truncate_to.is_some()),
+        ("--recovery-point", args.recovery_point.is_some()),
+        ("--log-start-offset", args.log_start_offset.is_some()),
+    ];
+    if let Some((option, _)) = alone.iter().find(|(_, given)| *given && !is_one_partition) {
+        let why = format!("{option} is for one partition; name its directory alone");
+        return Err(Error::new(Kind::InvalidArgument, why));
+    }
+    let dirs = dirs_of(&targets);
+    let settings = Settings::read(
+        storage,
+        &dirs,
+        &SettingsFrom {
+            metadata: args.metadata.as_deref(),
+            server_properties: args.server_properties.as_deref(),
+            topic_configs: args.topic_configs.as_deref(),
+            config: &args.config,
+            like_kafka: args.like_kafka,
+            metadata_upto: args.metadata_upto,
+        },
+    )?;
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(Job {
+        args,
+        session,
+        targets,
+        settings,
+        now_ms: args.now_ms.unwrap_or_else(now_ms),
+        threads: args.threads.map_or(available, usize::from),
+    })
+}
+
+/// The log directories that are given or that hold what is given.
+fn dirs_of(targets: &[Target]) -> Vec<PathBuf> {
+    let mut dirs: Vec<PathBuf> = Vec::new();
+    for target in targets {
+        let dir = match target {
+            Target::LogDir(path) => path.clone(),
+            Target::Partition(path) | Target::File { path, .. } => {
+                path.parent().map(Path::to_path_buf).unwrap_or_default()
+            }
+        };
+        if !dirs.contains(&dir) {
+            dirs.push(dir);
+        }
+    }
+    dirs
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Job<'_> {
+    fn run(&self) -> std::io::Result<Outcome> {
+        let storage = self.session.storage();
+        let printer = Mutex::new(Printer::new(self.args.json, self.args.dry_run));
+        if !self.args.json && !self.session.quiet {
+            for note in &self.settings.notes {
+                complain(note);
+            }
+        }
+        let mut outcome = Outcome::Fine;
+        for target in &self.targets {
+            match self.one(storage, target, &printer) {
+                Ok(report) => {
+                    outcome = outcome.max(outcome_of(&report));
+                    if let (Ok(mut printer), Target::LogDir(_)) = (printer.lock(), target) {
+                        printer.directory(&report);
+                    }
+                }
+                Err(error) => {
+                    complain(&error);
+                    outcome = Outcome::CouldNotLook;
+                }
+            }
+        }
+        match printer.into_inner() {
+            Ok(printer) => printer.finish()?,
+            Err(poisoned) => poisoned.into_inner().finish()?,
+        }
+        Ok(outcome)
+    }
+
+    fn one(
+        &self,
+        storage: &dyn Storage,
+        target: &Target,
+        printer: &Mutex<Printer>,
+    ) -> Result<DirReport> {
+        let args = self.args;
+        let failed_settings: Mutex<Option<Error>> = Mutex::new(None);
+        let settings = |topic: &str| self.settings_of(topic, &failed_settings);
+        let done = |done: PartitionDone<'_>| {
+            if let Ok(mut printer) = printer.lock() {
+                let topic = done.topic.and_then(|topic| self.settings.topic(topic).ok());
+                printer.partition(&done, topic.as_ref());
+            }
+        };
+        let expiration = match args.producer_id_expiration_ms {
+            Some(given) => given,
+            None => self.settings.producer_expiration_ms().unwrap_or(EXPIRATION_MS),
+        };
+        let options = DirRecoverOptions {
+            settings: &settings,
+            done: &done,
+            threads: self.threads,
+            dry_run: args.dry_run,
+            all: args.all,
+            allow_loss: args.allow_loss,
+            discard_lost: args.discard_lost,
+            quarantine: args.quarantine.clone(),
+            truncate_to: args.truncate_to,
+            clean_shutdown: args.clean_shutdown,
+            recovery_point: args.recovery_point,
+            log_start_offset: args.log_start_offset,
+            now_ms: self.now_ms,
+            producer_expiration_ms: expiration,
+            map_mode: self.session.maps,
+        };
+        let is_partition = matches!(target, Target::Partition(_));
+        let total = if self.session.quiet {
+            0
+        } else {
+            bytes_to_read(storage, target.path(), is_partition, &options).unwrap_or(0)
+        };
+        let progress = Progress::start("read", total, self.session.quiet);
+        let report = match target {
+            Target::LogDir(path) => recover_log_dir(storage, path, &options, &progress),
+            Target::Partition(path) | Target::File { path, .. } => {
+                recover_partition(storage, path, &options, &progress)
+            }
+        };
+        progress.finish();
+        match failed_settings.into_inner() {
+            Ok(Some(error)) => Err(error),
+            _ => report,
+        }
+    }
+
+    fn settings_of(&self, topic: &str, failed: &Mutex<Option<Error>>) -> PartitionSettings {
+        match self.settings.topic(topic) {
+            Ok(resolved) => PartitionSettings {
+                index: IndexSettings {
+                    interval_bytes: u64::from(resolved.index_interval_bytes),
+                    max_size_bytes: usize::try_from(resolved.segment_index_bytes)
+                        .unwrap_or(usize::MAX),
+                },
+                remote_storage: self.settings.is_remote(topic, &resolved),
+            },
+            Err(error) => {
+                if let Ok(mut slot) = failed.lock() {
+                    slot.get_or_insert(error);
+                }
+                PartitionSettings::default()
+            }
+        }
+    }
+}
+
+/// The exit that a directory asks for.
+fn outcome_of(report: &DirReport) -> Outcome {
+    if report.failed > 0 {
+        Outcome::CouldNotLook
+    } else if report.refused > 0 || !report.problems.is_empty() {
+        Outcome::Problems
+    } else {
+        Outcome::Fine
+    }
+}

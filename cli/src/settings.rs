@@ -1,0 +1,164 @@
+//! Where topic settings come from: the metadata log, `server.properties`, files and options of the command line.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use siltstone::dir::metadata::{LoadedMetadata, MetadataOptions, find_metadata, load_metadata};
+use siltstone::dir::settings::{Layers, Resolver, TopicSettings, read_server_properties};
+use siltstone::io::Storage;
+use siltstone::{Error, Kind, Result};
+
+/// More than a file of settings has.
+const SETTINGS_BYTES_MAX: u64 = 64 << 20;
+
+/// The options that settings come from.
+#[derive(Debug)]
+pub(crate) struct SettingsFrom<'a> {
+    pub(crate) metadata: Option<&'a Path>,
+    pub(crate) server_properties: Option<&'a Path>,
+    pub(crate) topic_configs: Option<&'a Path>,
+    pub(crate) config: &'a [(String, String)],
+    pub(crate) like_kafka: bool,
+    pub(crate) metadata_upto: Option<i64>,
+}
+
+/// The settings of all topics.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    resolver: Resolver,
+    metadata: Option<LoadedMetadata>,
+    /// Whether `server.properties` was given.
+    broker_is_known: bool,
+    /// Sentences for the operator.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Settings {
+    /// Reads what is there. `dirs` are the directories given, in which the metadata log is looked for.
+    pub(crate) fn read(
+        storage: &dyn Storage,
+        dirs: &[PathBuf],
+        from: &SettingsFrom<'_>,
+    ) -> Result<Settings> {
+        let mut notes = Vec::new();
+        let server_properties = match from.server_properties {
+            Some(path) => read_server_properties(&storage.read(path, SETTINGS_BYTES_MAX)?)
+                .map_err(|error| error.in_file(path))?,
+            None => BTreeMap::new(),
+        };
+        let topic_configs = match from.topic_configs {
+            Some(path) => parse_topic_configs(&storage.read(path, SETTINGS_BYTES_MAX)?)
+                .map_err(|error| error.in_file(path))?,
+            None => BTreeMap::new(),
+        };
+        let node_id = server_properties.get("node.id").and_then(|id| id.trim().parse().ok());
+        let metadata = read_metadata(storage, dirs, from, node_id, &mut notes)?;
+        let broker = match &metadata {
+            Some(loaded) if from.like_kafka => loaded.snapshot_broker_configs.clone(),
+            Some(loaded) => loaded.image.broker_layers(node_id.or_else(|| node_of(storage, dirs))),
+            None => Default::default(),
+        };
+        let broker_is_known = from.server_properties.is_some();
+        let resolver = Resolver::new(Layers {
+            overrides: from.config.to_vec(),
+            topic_configs,
+            broker,
+            server_properties,
+        })?;
+        notes.extend(resolver.notes().iter().cloned());
+        Ok(Settings { resolver, metadata, broker_is_known, notes })
+    }
+
+    /// The settings of one topic.
+    pub(crate) fn topic(&self, name: &str) -> Result<TopicSettings> {
+        let configs = self.metadata.as_ref().and_then(|loaded| loaded.image.topic_configs(name));
+        self.resolver.topic(name, configs)
+    }
+
+    /// Whether remote storage is on for a topic: where the broker's own settings are not known, its topics' are believed.
+    pub(crate) fn is_remote(&self, name: &str, topic: &TopicSettings) -> bool {
+        let broker = || self.resolver.broker().is_ok_and(|broker| broker.remote_storage);
+        topic.remote_storage
+            && !topic.compact
+            && !name.starts_with("__")
+            && (!self.broker_is_known || broker())
+    }
+
+    /// `producer.id.expiration.ms` of the broker.
+    pub(crate) fn producer_expiration_ms(&self) -> Result<i64> {
+        Ok(self.resolver.broker()?.producer_id_expiration_ms)
+    }
+}
+
+fn read_metadata(
+    storage: &dyn Storage,
+    dirs: &[PathBuf],
+    from: &SettingsFrom<'_>,
+    node_id: Option<i32>,
+    notes: &mut Vec<String>,
+) -> Result<Option<LoadedMetadata>> {
+    let named = from.metadata.map(Path::to_path_buf);
+    let places = named.as_ref().map_or_else(|| dirs.to_vec(), |dir| vec![dir.clone()]);
+    let Some(folder) = find_metadata(storage, &places) else {
+        if let Some(dir) = named {
+            return Err(Error::new(Kind::NotFound, "no __cluster_metadata-0 here").in_file(&dir));
+        }
+        notes.push(
+            "no metadata log beside the logs: topic settings are Kafka's defaults where no option says otherwise \
+             (--metadata, --server-properties, --topic-configs, --config)"
+                .to_owned(),
+        );
+        return Ok(None);
+    };
+    let options = MetadataOptions {
+        upto: from.metadata_upto,
+        node_id: node_id.or_else(|| node_of(storage, dirs)),
+        ..MetadataOptions::default()
+    };
+    let loaded = load_metadata(storage, &folder, &options)
+        .map_err(|error| error.context(format!("read the metadata log in {}", folder.display())))?;
+    notes.push(format!(
+        "topic settings from {}: read to offset {}, committed at least to {}",
+        folder.display(),
+        loaded.read_to,
+        loaded.committed_at_least
+    ));
+    notes.extend(loaded.warnings.iter().cloned());
+    Ok(Some(loaded))
+}
+
+/// The node id in `meta.properties` of one of the directories.
+fn node_of(storage: &dyn Storage, dirs: &[PathBuf]) -> Option<i32> {
+    dirs.iter().find_map(|dir| {
+        let bytes = storage.read(&dir.join("meta.properties"), SETTINGS_BYTES_MAX).ok()?;
+        siltstone::state::MetaProperties::parse(&bytes).ok()?.node_id
+    })
+}
+
+/// Reads `{"topics": {NAME: {CONFIG: VALUE}}}`; other keys are ignored.
+fn parse_topic_configs(bytes: &[u8]) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
+    let wrong = |what: &str| Error::corrupt(format!("topic configs: {what}"));
+    let json: Value = serde_json::from_slice(bytes).map_err(|error| wrong(&error.to_string()))?;
+    let topics = json
+        .get("topics")
+        .and_then(Value::as_object)
+        .ok_or_else(|| wrong("no object \"topics\" in it"))?;
+    let mut configs = BTreeMap::new();
+    for (topic, values) in topics {
+        let values =
+            values.as_object().ok_or_else(|| wrong(&format!("topic {topic} has no object")))?;
+        let mut of_topic = BTreeMap::new();
+        for (key, value) in values {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(number) => number.to_string(),
+                Value::Bool(flag) => flag.to_string(),
+                _ => return Err(wrong(&format!("{key} of topic {topic} is no plain value"))),
+            };
+            of_topic.insert(key.clone(), text);
+        }
+        configs.insert(topic.clone(), of_topic);
+    }
+    Ok(configs)
+}

@@ -76,6 +76,45 @@ fn records_with_keys_decode_as_kafka_decodes_them() {
     }
 }
 
+#[test]
+fn damaged_records_give_a_verdict() {
+    let files = ["metadata", "control", "remote-log-metadata", "consumer-protocol"];
+    let keyed = ["consumer-offsets", "transaction-state", "share-group-state"];
+    let mut refused = 0;
+    for file in files.into_iter().chain(keyed) {
+        for record in read_json(&format!("records/{file}.json")).as_array().unwrap() {
+            let key = bytes(&record["key"]).unwrap_or_default();
+            let Some(value) = bytes(&record["value"]) else { continue };
+            for size in 0..value.len() {
+                refused += decode_any(file, &key, &value[..size]);
+                let mut flipped = value.clone();
+                flipped[size] ^= 1 << (size % 8);
+                decode_any(file, &key, &flipped);
+            }
+            for size in 0..key.len() {
+                refused += decode_any(file, &key[..size], &value);
+            }
+        }
+    }
+    assert!(refused > 10_000, "{refused}");
+}
+
+/// Decodes as records of this file are decoded; 1 when it is refused.
+fn decode_any(file: &str, key: &[u8], value: &[u8]) -> u32 {
+    let is_ok = match file {
+        "metadata" => payload::decode_metadata_record(value).is_ok(),
+        "control" => payload::decode_control_record(key, Some(value)).is_ok(),
+        "remote-log-metadata" => payload::decode_remote_metadata(value).is_ok(),
+        "consumer-offsets" => payload::decode_offsets(key, Some(value)).is_ok(),
+        "transaction-state" => payload::decode_transaction_state(key, Some(value)).is_ok(),
+        "share-group-state" => payload::decode_share_state(key, Some(value)).is_ok(),
+        _ => {
+            payload::decode_subscription(value).is_ok() && payload::decode_assignment(value).is_ok()
+        }
+    };
+    u32::from(!is_ok)
+}
+
 fn check(record: &Value, payload: &Payload<'_>) {
     let message = payload.message().unwrap_or_else(|| panic!("{payload:?} {record}"));
     assert_eq!(message.name, record["type"], "{record}");

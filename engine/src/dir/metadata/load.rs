@@ -14,12 +14,10 @@ use crate::record::scan::{ScanEnd, ScannedBatch, Stop, Visitor, scan};
 
 use super::files::{self, Files, SnapshotId, segment_name};
 use super::image::{BrokerConfigs, MetadataImage};
-use super::replay::Replay;
+use super::replay::{BATCH_BYTES_MAX, Replay};
 
 /// Bytes that are read at once.
 const WINDOW_BYTES: usize = 1 << 20;
-/// The largest batch that is looked into; Kafka's controllers write at most 8 MiB.
-const BATCH_BYTES_MAX: usize = 64 << 20;
 /// How often reading starts anew when files vanish under a running broker.
 const TRIES: usize = 3;
 

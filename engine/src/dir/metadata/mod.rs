@@ -16,3 +16,6 @@ pub use image::{
     is_reserved_directory, metadata_version_name,
 };
 pub use load::{LoadedMetadata, MetadataOptions, load_metadata};
+
+#[cfg(test)]
+mod tests;

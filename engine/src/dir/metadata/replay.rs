@@ -8,18 +8,21 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::record::batch::{BatchHeader, HEADER_SIZE};
+use crate::record::codec::{Codec, Decompressor};
 use crate::record::payload::{Payload, decode_control_record, decode_metadata_record};
 use crate::record::records::Records;
 
 use super::image::MetadataImage;
 
-/// The largest transaction that is kept until its end, in bytes of its records.
+/// The largest transaction that is kept until its end, in bytes of memory.
 const TRANSACTION_BYTES_MAX: usize = 64 << 20;
+/// The largest batch that is looked into, in bytes and after decompression; Kafka's controllers write at most 8 MiB.
+pub(super) const BATCH_BYTES_MAX: usize = 64 << 20;
 /// Warnings are kept up to this number; further ones are counted.
 const WARNINGS_MAX: usize = 20;
 
 /// An image in the making.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Replay {
     pub(super) image: MetadataImage,
     pub(super) warnings: Warnings,
@@ -29,6 +32,7 @@ pub(super) struct Replay {
     pub(super) registered_at: Option<i64>,
     own_registration: Option<(i32, i64)>,
     transaction: Option<Transaction>,
+    decompressor: Decompressor,
 }
 
 /// Sentences for the operator.
@@ -66,10 +70,19 @@ impl Replay {
             let size = header.size_bytes;
             return Err(Error::new(Kind::Limit, format!("a metadata batch of {size} bytes")));
         }
-        if header.codec_id() != 0 {
-            return Err(Error::new(Kind::Unsupported, "a compressed metadata batch"));
-        }
-        for record in Records::new(header, batch.get(HEADER_SIZE..).unwrap_or_default()) {
+        let codec = Codec::from_id(header.codec_id())
+            .ok_or_else(|| Error::new(Kind::Unsupported, "a metadata batch of an unknown codec"))?;
+        // Kafka does not compress metadata, but reads it compressed.
+        let mut decompressor = std::mem::take(&mut self.decompressor);
+        let packed = batch.get(HEADER_SIZE..).unwrap_or_default();
+        let payload = decompressor.decompress(codec, header.magic, packed, BATCH_BYTES_MAX)?;
+        let applied = self.records(header, payload, from, to);
+        self.decompressor = decompressor;
+        applied
+    }
+
+    fn records(&mut self, header: &BatchHeader, payload: &[u8], from: i64, to: i64) -> Result<()> {
+        for record in Records::new(header, payload) {
             let record = record.map_err(|error| Error::corrupt(error.reason))?;
             if record.offset < from || record.offset >= to {
                 continue;
@@ -173,7 +186,8 @@ impl Replay {
 
 impl Transaction {
     fn add(&mut self, offset: i64, value: &[u8]) -> Result<()> {
-        if self.bytes.len().saturating_add(value.len()) > TRANSACTION_BYTES_MAX {
+        let kept = self.bytes.len() + self.records.len() * size_of::<(i64, usize)>();
+        if kept.saturating_add(value.len()) > TRANSACTION_BYTES_MAX {
             let limit = TRANSACTION_BYTES_MAX >> 20;
             let message = format!("a metadata transaction of more than {limit} MiB");
             return Err(Error::new(Kind::Limit, message));

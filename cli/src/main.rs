@@ -6,7 +6,6 @@
 #![allow(dead_code, reason = "the verbs that use all of it land one after another")]
 
 mod completions;
-mod folder;
 mod ls;
 mod output;
 mod progress;

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use siltstone::io::{FileKind, Storage};
+use siltstone::log::name::FolderName;
 use siltstone::segment::name::Parsed;
 use siltstone::segment::{FileName, FileRole};
 use siltstone::{Error, Kind, Result};
-
-use crate::folder::FolderName;
 
 /// Files that stand in a log directory and nowhere else.
 const LOG_DIR_FILES: [&str; 6] = [

@@ -1,13 +1,13 @@
 //! Which replicas belong here, by the metadata log?
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use siltstone::Result;
 use siltstone::dir::metadata::{LoadedMetadata, MetadataOptions, find_metadata, load_metadata};
+use siltstone::dir::replicas::{Belonging, belonging, missing};
 
 use super::listing::LogDir;
-use crate::folder::FolderKind;
 use crate::session::{Session, complain};
 
 /// What the metadata log says about this node.
@@ -48,48 +48,46 @@ impl Assignments {
     }
 
     /// Notes at each partition in use whether it belongs here.
-    // spec: kraft-metadata 7
     pub(super) fn annotate(&self, dirs: &mut [LogDir]) {
-        for listed in dirs.iter_mut().flat_map(|dir| &mut dir.partitions) {
-            let Some(parsed) = &listed.parsed else { continue };
-            if parsed.kind != FolderKind::Live {
-                continue;
-            }
-            let by_id = listed.topic_id.and_then(|id| self.loaded.image.topic_by_id(id));
-            let by_name = self.loaded.image.topic(&parsed.topic);
-            let note = match (by_id, by_name) {
-                (Some(topic), _) => match topic.partitions.get(&parsed.partition) {
-                    Some(partition) if partition.replicas.contains(&self.node_id) => continue,
-                    Some(_) => format!("stray: node {} has no replica of it", self.node_id),
-                    None => "stray: the topic has no such partition".to_owned(),
-                },
-                (None, Some(topic)) if listed.topic_id.is_some() => {
-                    format!("stray: the topic of this name has another id now, {}", topic.id)
+        for dir in dirs {
+            let here = dir.properties.as_ref().and_then(|properties| properties.directory_id);
+            for listed in &mut dir.partitions {
+                let Some(parsed) = listed.parsed.as_ref().filter(|_| listed.kind() == "live")
+                else {
+                    continue;
+                };
+                let (topic, index) = (&parsed.topic, parsed.partition);
+                match belonging(&self.loaded.image, self.node_id, topic, index, listed.topic_id) {
+                    Belonging::Stray(why) => {
+                        listed.notes.push(format!("stray by the metadata: {why}"))
+                    }
+                    Belonging::Wanted { directory: Some(wanted) }
+                        if here.is_some_and(|here| here != wanted) =>
+                    {
+                        listed.notes.push(format!("the metadata places it in directory {wanted}"));
+                    }
+                    Belonging::Wanted { .. } => {}
                 }
-                (None, Some(_)) => "stray: no topic id in partition.metadata".to_owned(),
-                (None, None) => "stray: no such topic in the metadata".to_owned(),
-            };
-            listed.notes.push(note);
+            }
         }
     }
 
     /// Partitions that the metadata places on this node, and that no directory given has.
     pub(super) fn missing(&self, dirs: &[LogDir]) -> Vec<(String, i32)> {
-        let here: BTreeSet<(&str, i32)> = dirs
-            .iter()
-            .flat_map(|dir| &dir.partitions)
+        let folders = dirs.iter().flat_map(|dir| &dir.partitions);
+        let here: HashSet<(&str, i32)> = folders
+            .filter(|listed| matches!(listed.kind(), "live" | "future"))
             .filter_map(|listed| listed.parsed.as_ref())
-            .filter(|parsed| matches!(parsed.kind, FolderKind::Live | FolderKind::Future))
             .map(|parsed| (parsed.topic.as_str(), parsed.partition))
             .collect();
-        let topics = self.loaded.image.topics();
-        let placed = topics.flat_map(|topic| {
-            let partitions = topic.partitions.iter();
-            let ours =
-                partitions.filter(|(_, partition)| partition.replicas.contains(&self.node_id));
-            ours.map(|(index, _)| (topic.name.as_str(), *index))
+        // The names are borrowed from the image, as the engine wants them.
+        let image = &self.loaded.image;
+        let known = image.topics().flat_map(|topic| {
+            let name = topic.name.as_str();
+            topic.partitions.keys().map(move |index| (name, *index))
         });
-        let missing = placed.filter(|placed| !here.contains(placed));
-        missing.map(|(topic, partition)| (topic.to_owned(), partition)).collect()
+        let found = known.filter(|partition| here.contains(partition)).collect();
+        let missing = missing(image, self.node_id, &found).into_iter();
+        missing.map(|(topic, index)| (topic.to_owned(), index)).collect()
     }
 }

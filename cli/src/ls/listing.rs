@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use siltstone::dir::metadata::METADATA_FOLDER;
 use siltstone::index::TimeEntry;
 use siltstone::io::FileKind;
+use siltstone::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
 use siltstone::log::{LogEnd, LogFacts};
 use siltstone::state::OffsetCheckpoint;
 use siltstone::state::meta::{MetaProperties, parse_partition_metadata};
@@ -11,15 +13,14 @@ use siltstone::uuid::Uuid;
 use siltstone::{Kind, Result};
 
 use crate::Outcome;
-use crate::folder::{FolderKind, FolderName};
 use crate::session::{Session, complain};
 use crate::target::file_name;
 
 /// The small files are far smaller.
 const SMALL_FILE_BYTES: u64 = 64 << 20;
 
-/// Folders that Kafka expects in a log directory beside partitions.
-const OTHER_FOLDERS: [&str; 1] = ["remote-log-index-cache"];
+/// The kinds of folders as they are printed, in the order in which they are counted.
+pub(super) const KINDS: [&str; 6] = ["live", "metadata", "future", "delete", "stray", "unknown"];
 
 /// A log directory, or the part of one that was asked for.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl LogDir {
         let log_starts = dir.log_starts(session);
         for entry in session.storage().list(path)? {
             let name = entry.name.to_string_lossy().into_owned();
-            if entry.kind != FileKind::Directory || OTHER_FOLDERS.contains(&name.as_str()) {
+            if entry.kind != FileKind::Directory || name == REMOTE_INDEX_CACHE {
                 continue;
             }
             let folder = path.join(&entry.name);
@@ -108,10 +109,9 @@ impl LogDir {
         sizes.fold(0, u64::saturating_add)
     }
 
-    /// How many folders there are of a kind; `None` is the unknown kind.
-    pub(super) fn count(&self, kind: Option<FolderKind>) -> usize {
-        let kinds = self.partitions.iter().map(Listed::kind);
-        kinds.filter(|found| *found == kind).count()
+    /// How many folders there are of a kind.
+    pub(super) fn count(&self, kind: &str) -> usize {
+        self.partitions.iter().filter(|listed| listed.kind() == kind).count()
     }
 
     /// How it went.
@@ -194,12 +194,18 @@ impl Listed {
         Ok(())
     }
 
-    pub(super) fn kind(&self) -> Option<FolderKind> {
-        self.parsed.as_ref().map(|parsed| parsed.kind)
-    }
-
-    pub(super) fn kind_name(&self) -> &'static str {
-        self.kind().map_or("unknown", FolderKind::as_str)
+    /// What becomes of it: one of [`KINDS`].
+    pub(super) fn kind(&self) -> &'static str {
+        match &self.parsed {
+            _ if self.name == METADATA_FOLDER => "metadata",
+            None => "unknown",
+            Some(parsed) => match parsed.kind {
+                FolderKind::Live => "live",
+                FolderKind::Future => "future",
+                FolderKind::Delete => "delete",
+                FolderKind::Stray => "stray",
+            },
+        }
     }
 
     /// The first offset: of the first segment, or behind it where the checkpoint says so.

@@ -7,8 +7,7 @@ use siltstone::log::SegmentFacts;
 
 use super::LsArgs;
 use super::assignment::Assignments;
-use super::listing::{Listed, LogDir};
-use crate::folder::FolderKind;
+use super::listing::{KINDS, Listed, LogDir};
 use crate::output::{Align, Table, format_bytes, print_json};
 use crate::time::format_ms;
 
@@ -44,16 +43,8 @@ pub(super) fn print(
 
 /// `3 live, 1 delete; 1.2 GiB; node 1 of cluster X; stopped cleanly`
 fn summary(dir: &LogDir) -> String {
-    let kinds = [
-        FolderKind::Live,
-        FolderKind::Metadata,
-        FolderKind::Future,
-        FolderKind::Delete,
-        FolderKind::Stray,
-    ];
-    let known = kinds.iter().map(|kind| (kind.as_str(), dir.count(Some(*kind))));
-    let all = known.chain([("unknown", dir.count(None))]);
-    let counts: Vec<String> = all
+    let kinds = KINDS.iter().map(|kind| (kind, dir.count(kind)));
+    let counts: Vec<String> = kinds
         .filter(|(_, count)| *count > 0)
         .map(|(kind, count)| format!("{count} {kind}"))
         .collect();
@@ -85,7 +76,7 @@ fn partition_table(dir: &LogDir) -> Table {
     for listed in &dir.partitions {
         table.row([
             listed.name.clone(),
-            listed.kind_name().to_owned(),
+            listed.kind().to_owned(),
             listed.facts.segments.len().to_string(),
             or_dash(listed.first_offset()),
             or_dash(listed.end.map(|end| end.end_offset)),
@@ -188,15 +179,7 @@ fn print_lines(
 
 fn dir_json(dir: &LogDir, assignments: Option<&Assignments>) -> Value {
     let properties = dir.properties.as_ref();
-    let kinds = [
-        ("live", Some(FolderKind::Live)),
-        ("metadata", Some(FolderKind::Metadata)),
-        ("future", Some(FolderKind::Future)),
-        ("delete", Some(FolderKind::Delete)),
-        ("stray", Some(FolderKind::Stray)),
-        ("unknown", None),
-    ];
-    let counts = kinds.into_iter().map(|(name, kind)| (name.to_owned(), dir.count(kind).into()));
+    let counts = KINDS.iter().map(|kind| ((*kind).to_owned(), dir.count(kind).into()));
     json!({
         "type": "log_dir",
         "path": dir.path.to_string_lossy(),
@@ -222,7 +205,7 @@ fn partition_json(listed: &Listed) -> Value {
         "type": "partition",
         "path": listed.path.to_string_lossy(),
         "name": listed.name,
-        "kind": listed.kind_name(),
+        "kind": listed.kind(),
         "topic": listed.parsed.as_ref().map(|parsed| parsed.topic.as_str()),
         "partition": listed.parsed.as_ref().map(|parsed| parsed.partition),
         "topic_id": listed.topic_id.map(|id| id.to_string()),

@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "the verbs that use all of it land one after another")]
 
 mod completions;
+mod dump;
 mod ls;
 mod output;
 mod progress;
@@ -43,6 +44,7 @@ struct Arguments {
 enum Verb {
     Recover(Box<recover::RecoverArgs>),
     Ls(ls::LsArgs),
+    Dump(dump::DumpArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -71,6 +73,7 @@ fn run(verb: &Verb, session: &Session) -> std::io::Result<Outcome> {
     let outcome = match verb {
         Verb::Recover(args) => recover::run(args, session)?,
         Verb::Ls(args) => ls::run(args, session)?,
+        Verb::Dump(args) => dump::run(args, session)?,
         Verb::Completions(args) => completions::run(args)?,
     };
     std::io::stdout().flush()?;

@@ -12,20 +12,23 @@ impl Uuid {
     /// All zeros: "unknown", and as a directory id "may be anywhere" (being migrated).
     pub const ZERO: Uuid = Uuid([0; 16]);
 
-    /// The id whose upper half is 0 and whose lower half is `low`; directory ids below 100 are reserved.
+    /// The id whose upper half is 0 and whose lower half is `low`; directory ids below 100 are
+    /// reserved.
     #[must_use]
     pub const fn reserved(low: u64) -> Self {
         Uuid((low as u128).to_be_bytes())
     }
 
-    /// Reads the text form: 22 characters of base64url, or 24 with their padding. `None` for anything else.
+    /// Reads the text form: 22 characters of base64url, or 24 with their padding. `None` for
+    /// anything else.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix("==").unwrap_or(text);
         if text.len() != 22 {
             return None;
         }
-        // 22 characters carry 132 bits: the last four are beyond the id, and Kafka does not look at them.
+        // 22 characters carry 132 bits: the last four are beyond the id, and Kafka does not look at
+        // them.
         let mut bits: u128 = 0;
         for (at, character) in text.bytes().enumerate() {
             let sextet = ALPHABET.iter().position(|&known| known == character)?;

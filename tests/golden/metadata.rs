@@ -45,7 +45,9 @@ fn image_json(loaded: &LoadedMetadata) -> Value {
     };
     let configs = image.configs.iter().filter(|(resource, _)| !is_topic(resource));
     let configs: Vec<Value> = configs
-        .map(|(resource, configs)| json!({"type": resource.kind_name(), "name": resource.name, "configs": configs}))
+        .map(|(resource, configs)| {
+            json!({"type": resource.kind_name(), "name": resource.name, "configs": configs})
+        })
         .collect();
     let mut json = json!({
         "snapshot": loaded.snapshot,
@@ -84,7 +86,8 @@ fn topic_json(image: &MetadataImage, topic: &Topic) -> Value {
     });
     let configs = image.topic_configs(&topic.name).cloned().unwrap_or_default();
     let partitions: Vec<Value> = partitions.collect();
-    json!({"name": topic.name, "id": topic.id.to_string(), "configs": configs, "partitions": partitions})
+    let id = topic.id.to_string();
+    json!({"name": topic.name, "id": id, "configs": configs, "partitions": partitions})
 }
 
 fn broker_json(broker: &Broker) -> Value {

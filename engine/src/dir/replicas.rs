@@ -1,9 +1,10 @@
-//! Which partition folders belong to this node? What the folders are is compared with what the cluster's metadata says.
+//! Which partition folders belong to this node? What the folders are is compared with what the
+//! cluster's metadata says.
 //!
 //! ```text
 //! topic id in the metadata, node among the replicas          wanted
 //! topic id unknown, other id under the name, not a replica,
-//! no partition.metadata                                      stray: Kafka renames it at its next start
+//! no partition.metadata                                      stray: Kafka renames it at a start
 //! node among the replicas, no folder                         missing: a new partition has none yet
 //! ```
 
@@ -52,8 +53,8 @@ impl fmt::Display for Stray {
     }
 }
 
-/// Whether the replica in a folder belongs to node `node_id`. The folder is of partition `index` of `topic`; `topic_id` is
-/// from its `partition.metadata`.
+/// Whether the replica in a folder belongs to node `node_id`. The folder is of partition `index` of
+/// `topic`; `topic_id` is from its `partition.metadata`.
 #[must_use]
 pub fn belonging(
     image: &MetadataImage,
@@ -77,7 +78,8 @@ pub fn belonging(
     }
 }
 
-/// The log directory that a partition's replica on this node is assigned to; `None` where it may be in any.
+/// The log directory that a partition's replica on this node is assigned to; `None` where it may be
+/// in any.
 #[must_use]
 pub fn assigned_directory(partition: &Partition, node_id: i32) -> Option<Uuid> {
     // spec: kraft-metadata 8
@@ -86,7 +88,8 @@ pub fn assigned_directory(partition: &Partition, node_id: i32) -> Option<Uuid> {
     (!is_reserved_directory(*directory)).then_some(*directory)
 }
 
-/// The partitions that node `node_id` has by the metadata and that are not among `found`, by topic name and index.
+/// The partitions that node `node_id` has by the metadata and that are not among `found`, by topic
+/// name and index.
 #[must_use]
 pub fn missing<'a>(
     image: &'a MetadataImage,

@@ -14,7 +14,8 @@ pub(super) type Refused = String;
 type Applied = std::result::Result<(), Refused>;
 
 impl MetadataImage {
-    /// Applies a record that is not about transactions. What is not about topics, brokers, features or configs changes nothing.
+    /// Applies a record that is not about transactions. What is not about topics, brokers, features
+    /// or configs changes nothing.
     pub(super) fn apply(&mut self, record: &Message<'_>) -> Applied {
         // spec: kraft-metadata 3
         let data = Fields { record: record.name, data: &record.data };
@@ -116,7 +117,8 @@ impl MetadataImage {
         if let Some(directories) = data.uuids("directories") {
             partition.directories = directories;
         }
-        // Kafka fails here; that it is not known where the replicas are is no reason to know nothing.
+        // Kafka fails here; that it is not known where the replicas are is no reason to know
+        // nothing.
         if partition.directories.len() != partition.replicas.len() {
             partition.directories = migrating(partition.replicas.len());
         }

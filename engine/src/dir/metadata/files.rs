@@ -3,10 +3,12 @@
 //! ```text
 //! __cluster_metadata-0/
 //!   <base offset, 20 digits>.log
-//!   <end offset, 20 digits>-<epoch, 10 digits>.checkpoint      a snapshot of everything before the end offset
+//!   <end offset, 20 digits>-<epoch, 10 digits>.checkpoint
+//!                                   a snapshot of everything before the end offset
 //! ```
 //!
-//! `.deleted` and `.checkpoint.part` files are leftovers; indexes and producer snapshots are of no use here.
+//! `.deleted` and `.checkpoint.part` files are leftovers; indexes and producer snapshots are of no
+//! use here.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! What does the cluster look like? Features, brokers, topics with their partitions, and configs, as of one offset.
+//! What does the cluster look like? Features, brokers, topics with their partitions, and configs,
+//! as of one offset.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,8 @@ pub struct MetadataImage {
     pub metadata_version: Option<i16>,
     /// The other feature levels, by name.
     pub features: BTreeMap<String, i16>,
-    /// The version of KRaft; `None` where no record told it (version 0, or older than the log that is left).
+    /// The version of KRaft; `None` where no record told it (version 0, or older than the log that
+    /// is left).
     pub kraft_version: Option<i16>,
     /// The voters of the quorum, where records tell them (`kraft_version` 1).
     pub voters: Option<Vec<Voter>>,
@@ -280,7 +282,8 @@ impl MetadataImage {
     }
 }
 
-/// The name of the release that a level of `metadata.version` came with; `None` for one that Kafka 4.3.1 does not know.
+/// The name of the release that a level of `metadata.version` came with; `None` for one that Kafka
+/// 4.3.1 does not know.
 #[must_use]
 pub fn metadata_version_name(level: i16) -> Option<&'static str> {
     // spec: kraft-metadata 9

@@ -28,7 +28,8 @@ pub struct MetadataOptions {
     pub upto: Option<i64>,
     /// This node's id.
     pub node_id: Option<i32>,
-    /// The broker epoch in the node's clean-shutdown file: what the broker had heard of is committed.
+    /// The broker epoch in the node's clean-shutdown file: what the broker had heard of is
+    /// committed.
     pub broker_epoch: Option<i64>,
     /// Node ids of `controller.quorum.voters`, where the file of settings has it.
     pub quorum_voters: Option<Vec<i32>>,
@@ -49,7 +50,8 @@ pub struct LoadedMetadata {
     pub committed_at_least: i64,
     /// Records that a newer release wrote; where there are any, settings may be incomplete.
     pub unknown_records: u64,
-    /// The dynamic configs of this node and of all brokers as of the snapshot: what a starting broker recovers with.
+    /// The dynamic configs of this node and of all brokers as of the snapshot: what a starting
+    /// broker recovers with.
     pub snapshot_broker_configs: BrokerConfigs,
     /// Sentences for the operator.
     pub warnings: Vec<String>,
@@ -57,7 +59,8 @@ pub struct LoadedMetadata {
 
 /// Reads the metadata log in `folder`, as [`find_metadata`](super::find_metadata) gives it.
 ///
-/// `Corrupt` when the log begins late and no complete snapshot stands before it; damage elsewhere is a warning.
+/// `Corrupt` when the log begins late and no complete snapshot stands before it; damage elsewhere
+/// is a warning.
 pub fn load_metadata(
     storage: &dyn Storage,
     folder: &Path,
@@ -99,7 +102,8 @@ impl Loader<'_> {
             (Some(snapshot), Some(start)) => snapshot.end_offset >= start,
             (None, Some(start)) => {
                 let message = format!(
-                    "the metadata log begins at offset {start} and no complete snapshot stands before it"
+                    "the metadata log begins at offset {start} and no complete snapshot stands \
+                     before it"
                 );
                 return Err(Error::corrupt(message).in_file(self.folder));
             }
@@ -284,7 +288,8 @@ impl Loader<'_> {
                 let reason = refused.unwrap_or_else(|| end_reason(&scanned));
                 let (position, offset) = (scanned.position, end.offset);
                 replay.warnings.add(format!(
-                    "{name} at position {position}: {reason}; the metadata is read up to offset {offset}"
+                    "{name} at position {position}: {reason}; the metadata is read up to \
+                     offset {offset}"
                 ));
                 break;
             }

@@ -1,5 +1,5 @@
-//! What does this node know of its cluster? Reads the KRaft metadata log and its snapshots: topics with ids and configs,
-//! partitions, brokers and their settings. It never writes.
+//! What does this node know of its cluster? Reads the KRaft metadata log and its snapshots: topics
+//! with ids and configs, partitions, brokers and their settings. It never writes.
 //!
 //! [`find_metadata`] finds the log, [`load_metadata`] reads it into a [`MetadataImage`].
 

@@ -16,7 +16,8 @@ use super::image::MetadataImage;
 
 /// The largest transaction that is kept until its end, in bytes of memory.
 const TRANSACTION_BYTES_MAX: usize = 64 << 20;
-/// The largest batch that is looked into, in bytes and after decompression; Kafka's controllers write at most 8 MiB.
+/// The largest batch that is looked into, in bytes and after decompression; Kafka's controllers
+/// write at most 8 MiB.
 pub(super) const BATCH_BYTES_MAX: usize = 64 << 20;
 /// Warnings are kept up to this number; further ones are counted.
 const WARNINGS_MAX: usize = 20;
@@ -58,7 +59,8 @@ impl Replay {
 
     /// Applies the records of a batch whose offsets are at least `from` and below `to`.
     ///
-    /// Fails where nothing behind this batch can be trusted: the records cannot be read, or transactions do not match.
+    /// Fails where nothing behind this batch can be trusted: the records cannot be read, or
+    /// transactions do not match.
     pub(super) fn batch(
         &mut self,
         header: &BatchHeader,

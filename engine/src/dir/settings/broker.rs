@@ -22,7 +22,8 @@ pub struct BrokerSettings {
     pub quorum_voters: Vec<i32>,
     /// `producer.id.expiration.ms`: how long an idle producer is remembered, in milliseconds.
     pub producer_id_expiration_ms: i64,
-    /// `transaction.max.timeout.ms`: the longest timeout that a transaction may ask for, in milliseconds.
+    /// `transaction.max.timeout.ms`: the longest timeout that a transaction may ask for, in
+    /// milliseconds.
     pub transaction_max_timeout_ms: i64,
     /// `num.recovery.threads.per.data.dir`.
     pub recovery_threads_per_data_dir: u32,
@@ -55,7 +56,8 @@ impl BrokerSettings {
                 id.ok_or_else(|| {
                     let from = source("controller.quorum.voters");
                     let message = format!(
-                        "controller.quorum.voters in {from} has \"{voter}\", which is not ID@HOST:PORT"
+                        "controller.quorum.voters in {from} has \"{voter}\", which is not \
+                         ID@HOST:PORT"
                     );
                     Error::new(Kind::InvalidArgument, message)
                 })

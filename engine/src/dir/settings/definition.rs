@@ -56,8 +56,8 @@ macro_rules! definitions {
     };
 }
 
-/// The settings of a topic. `segment.bytes` may be less than the 1 MiB that Kafka 4 asks for when it is set: older
-/// releases took anything from one message on.
+/// The settings of a topic. `segment.bytes` may be less than the 1 MiB that Kafka 4 asks for when
+/// it is set: older releases took anything from one message on.
 // spec: kraft-metadata 6
 pub(super) const TOPIC: &[Definition] = definitions! {
     "cleanup.policy", ["log.cleanup.policy"], "delete", Kind::Words(&["compact", "delete"]);
@@ -98,7 +98,8 @@ pub(super) const TOPIC: &[Definition] = definitions! {
     "unclean.leader.election.enable", ["unclean.leader.election.enable"], "false", Kind::Bool;
 };
 
-/// A setting of Kafka's own tests, which beats `segment.bytes` where a topic has it. It has no default.
+/// A setting of Kafka's own tests, which beats `segment.bytes` where a topic has it. It has no
+/// default.
 pub(super) const INTERNAL_SEGMENT_BYTES: Definition = Definition {
     name: "internal.segment.bytes",
     broker: &[],

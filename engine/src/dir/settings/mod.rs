@@ -9,7 +9,8 @@
 //! 5  Kafka's default                              5  Kafka's default
 //! ```
 //!
-//! A [`Resolver`] is made once from the [`Layers`] and gives [`TopicSettings`] and [`BrokerSettings`].
+//! A [`Resolver`] is made once from the [`Layers`] and gives [`TopicSettings`] and
+//! [`BrokerSettings`].
 
 mod broker;
 mod definition;

@@ -128,8 +128,8 @@ impl Resolver {
 
     /// Lays a source on top of what is there: a spelling of a setting hides all spellings below.
     fn lay(&mut self, values: &BTreeMap<String, String>, source: Source) {
-        // From ms over minutes to hours. Kafka hides within a layer, too, and gets to hours last; only a layer that was
-        // not set by its own tools has more than one of them.
+        // From ms over minutes to hours. Kafka hides within a layer, too, and gets to hours last;
+        // only a layer that was not set by its own tools has more than one of them.
         for (key, value) in values.iter().rev() {
             let Some(key) = broker_key(key) else { continue };
             if source != Source::ServerProperties {
@@ -165,8 +165,8 @@ impl Resolver {
         for (key, (value, source)) in &self.broker {
             if is_unresolved(value) {
                 self.notes.push(format!(
-                    "{key} in {source} is {value}, which only the broker can resolve; the default is used, \
-                     unless --config says what it is"
+                    "{key} in {source} is {value}, which only the broker can resolve; the default \
+                     is used, unless --config says what it is"
                 ));
             }
         }

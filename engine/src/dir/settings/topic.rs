@@ -6,10 +6,12 @@ use crate::record::codec::{Codec, Compression};
 use super::value::Values;
 use super::{Resolved, Source};
 
-/// The settings of a topic. Times are milliseconds, sizes bytes; -1 is "unlimited" where a retention may be.
+/// The settings of a topic. Times are milliseconds, sizes bytes; -1 is "unlimited" where a
+/// retention may be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopicSettings {
-    /// `segment.bytes`, or `internal.segment.bytes` where it is set: the size at which a segment is full.
+    /// `segment.bytes`, or `internal.segment.bytes` where it is set: the size at which a segment is
+    /// full.
     pub segment_bytes: u32,
     /// `segment.ms`: the age at which a segment is full; see [`TopicSettings::segment_age_max_ms`].
     pub segment_ms: i64,
@@ -27,9 +29,11 @@ pub struct TopicSettings {
     pub retention_bytes: i64,
     /// `retention.ms`.
     pub retention_ms: i64,
-    /// `local.retention.bytes`, -2 where it follows `retention.bytes`; see [`TopicSettings::local_retention_bytes`].
+    /// `local.retention.bytes`, -2 where it follows `retention.bytes`; see
+    /// [`TopicSettings::local_retention_bytes`].
     pub local_retention_bytes_set: i64,
-    /// `local.retention.ms`, -2 where it follows `retention.ms`; see [`TopicSettings::local_retention_ms`].
+    /// `local.retention.ms`, -2 where it follows `retention.ms`; see
+    /// [`TopicSettings::local_retention_ms`].
     pub local_retention_ms_set: i64,
     /// `max.message.bytes`: the largest batch, compressed.
     pub max_message_bytes: u32,
@@ -67,7 +71,8 @@ pub struct TopicSettings {
     pub remote_copy_disabled: bool,
     /// `remote.log.delete.on.disable`.
     pub remote_delete_on_disable: bool,
-    /// Every setting with its source, ordered by name; `internal.segment.bytes` only where it is set.
+    /// Every setting with its source, ordered by name; `internal.segment.bytes` only where it is
+    /// set.
     pub resolved: Vec<Resolved>,
 }
 
@@ -126,7 +131,8 @@ impl TopicSettings {
         }
     }
 
-    /// The age at which a segment is full: of a compacted topic at most the time after which records must be compacted.
+    /// The age at which a segment is full: of a compacted topic at most the time after which
+    /// records must be compacted.
     #[must_use]
     pub fn segment_age_max_ms(&self) -> i64 {
         // spec: kraft-metadata 6

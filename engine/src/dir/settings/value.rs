@@ -80,7 +80,8 @@ pub struct Resolved {
     pub value: SettingValue,
     /// Who said so.
     pub source: Source,
-    /// The name under which the source has it: of a topic's setting that the broker decides, the broker's.
+    /// The name under which the source has it: of a topic's setting that the broker decides, the
+    /// broker's.
     pub key: &'static str,
 }
 

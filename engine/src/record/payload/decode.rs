@@ -1,4 +1,5 @@
-//! How does a message become a [`Value`]? One decoder for all layouts, in both of Kafka's encodings.
+//! How does a message become a [`Value`]? One decoder for all layouts, in both of Kafka's
+//! encodings.
 //!
 //! ```text
 //!            flexible                              plain
@@ -153,7 +154,8 @@ impl<'a> Decoder<'a> {
     }
 
     fn array(&mut self, kind: &Kind, count: usize) -> std::result::Result<Value<'a>, Reason> {
-        // Every element has at least one byte, so a lying count is found before anything is made for it.
+        // Every element has at least one byte, so a lying count is found before anything is made
+        // for it.
         if count > self.bytes.len() - self.at {
             return Err(Reason::Here(SHORT));
         }
@@ -233,8 +235,17 @@ mod tests {
     use super::super::layout::Layouts;
     use super::*;
 
-    const TEXT: &str = "Plain 0 v0-1 flex1\n  name str\n  list [i16]?\n  id i32 1+\n  part {}?\n    flag bool\n  \
-                        tag 0 more [{}]? 1+ = null\n    data bytes\n  tag 5 level i8 1+ = -1\n";
+    const TEXT: &str = r"
+Plain 0 v0-1 flex1
+  name str
+  list [i16]?
+  id i32 1+
+  part {}?
+    flag bool
+  tag 0 more [{}]? 1+ = null
+    data bytes
+  tag 5 level i8 1+ = -1
+";
 
     fn read(version: i16, bytes: &[u8]) -> Result<(Value<'_>, usize)> {
         let layouts = Layouts::parse(TEXT);

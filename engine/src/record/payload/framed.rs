@@ -1,4 +1,5 @@
-//! The records that carry their type in the value (metadata log, remote metadata) or in the control bit's key.
+//! The records that carry their type in the value (metadata log, remote metadata) or in the control
+//! bit's key.
 
 use std::sync::LazyLock;
 
@@ -16,7 +17,8 @@ static CONTROL: LazyLock<Layouts> = LazyLock::new(|| Layouts::parse(layouts::con
 
 /// The value of a record of the KRaft metadata log.
 ///
-/// `Corrupt` when it is not what its layout says or has bytes left over, `Unsupported` when its frame is newer.
+/// `Corrupt` when it is not what its layout says or has bytes left over, `Unsupported` when its
+/// frame is newer.
 pub fn decode_metadata_record(value: &[u8]) -> Result<Payload<'_>> {
     framed(&METADATA, value)
 }
@@ -28,7 +30,8 @@ pub fn decode_remote_metadata(value: &[u8]) -> Result<Payload<'_>> {
 
 /// A control record: the end of a transaction, or one of the metadata log's own.
 ///
-/// `Corrupt` when the key has no type or the value is not what its layout says. A null or empty value is `Null`.
+/// `Corrupt` when the key has no type or the value is not what its layout says. A null or empty
+/// value is `Null`.
 pub fn decode_control_record<'a>(key: &[u8], value: Option<&'a [u8]>) -> Result<Payload<'a>> {
     let version = bytes::get_i16(key, 0);
     let (Some(version), Some(id)) = (version, bytes::get_i16(key, 2)) else {

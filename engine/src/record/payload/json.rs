@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn quotes_and_control_characters_are_escaped() {
-        assert_eq!(json(&Value::Text("a\"b\\c\n\u{1}ü日".into())), "\"a\\\"b\\\\c\\n\\u0001ü日\"");
+        let text = Value::Text("a\"b\\c\n\u{1}ü日".into());
+        assert_eq!(json(&text), r#""a\"b\\c\n\u0001ü日""#);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The records whose key tells their type: `__consumer_offsets`, `__transaction_state` and `__share_group_state`.
+//! The records whose key tells their type: `__consumer_offsets`, `__transaction_state` and
+//! `__share_group_state`.
 
 use std::sync::LazyLock;
 
@@ -27,7 +28,8 @@ pub struct Keyed<'a> {
 
 /// A record of `__consumer_offsets`: committed offsets and groups of every kind.
 ///
-/// `Corrupt` when key or value is not what its layout says; bytes left over are ignored, as Kafka does.
+/// `Corrupt` when key or value is not what its layout says; bytes left over are ignored, as Kafka
+/// does.
 pub fn decode_offsets<'a>(key: &'a [u8], value: Option<&'a [u8]>) -> Result<Keyed<'a>> {
     OFFSETS.decode(key, value)
 }

@@ -1,17 +1,19 @@
-//! What do the records of Kafka's own topics say? The KRaft metadata log, committed offsets and groups, transactions,
-//! share state and remote log metadata; decoding only.
+//! What do the records of Kafka's own topics say? The KRaft metadata log, committed offsets and
+//! groups, transactions, share state and remote log metadata; decoding only.
 //!
 //! ```text
-//! metadata log, __remote_log_metadata    value: uvarint frame 1 | uvarint api key | uvarint version | message
+//! metadata log, __remote_log_metadata
+//!     value: uvarint frame 1 | uvarint api key | uvarint version | message
 //! __consumer_offsets, __transaction_state, __share_group_state
-//!                                        key:   i16 record type | message
-//!                                        value: i16 version     | message       (null: a tombstone)
-//! control records                        key:   i16 0 | i16 type
-//!                                        value: message, which begins with its own i16 version
+//!     key:   i16 record type | message
+//!     value: i16 version | message                              (null: a tombstone)
+//! control records
+//!     key:   i16 0 | i16 type
+//!     value: message, which begins with its own i16 version
 //! ```
 //!
-//! What the messages look like stands in [`layouts`], in the notation of [`layout`]; [`decode`] reads any of them into a
-//! [`Value`].
+//! What the messages look like stands in `layouts`, in the notation of `layout`; `decode`
+//! reads any of them into a [`Value`].
 
 mod decode;
 mod framed;
@@ -19,6 +21,7 @@ mod json;
 mod keyed;
 mod layout;
 mod layouts;
+mod partition;
 mod protocol;
 mod secrets;
 mod value;
@@ -26,6 +29,7 @@ mod value;
 pub use framed::{decode_control_record, decode_metadata_record, decode_remote_metadata};
 pub use json::{write_json, write_json_text};
 pub use keyed::{Keyed, decode_offsets, decode_share_state, decode_transaction_state};
+pub use partition::coordinator_partition;
 pub use protocol::{decode_assignment, decode_subscription, expand_classic_group};
 pub use secrets::{HIDDEN, hide_secrets, is_sensitive_config};
 pub use value::Value;

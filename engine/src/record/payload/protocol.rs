@@ -28,7 +28,8 @@ pub fn decode_assignment(bytes: &[u8]) -> Result<Option<Message<'_>>> {
     read(ASSIGNMENT, bytes)
 }
 
-/// Puts the decoded form in place of the bytes of a `GroupMetadataValue` whose protocol is "consumer".
+/// Puts the decoded form in place of the bytes of a `GroupMetadataValue` whose protocol is
+/// "consumer".
 ///
 /// Bytes that do not parse stay, as in Kafka's dump tool. Other messages stay as they are.
 pub fn expand_classic_group(message: &mut Message<'_>) {

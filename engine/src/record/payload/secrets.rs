@@ -8,7 +8,8 @@ pub const HIDDEN: &str = "[hidden]";
 /// Whether the value of a config of this name may be a secret.
 #[must_use]
 pub fn is_sensitive_config(name: &str) -> bool {
-    // spec: kraft-metadata 2.3. Plug-ins bring names of their own, so that anything that ends in `.key` counts.
+    // spec: kraft-metadata 2.3. Plug-ins bring names of their own, so that anything that ends in
+    // `.key` counts.
     let name = name.to_ascii_lowercase();
     let words = ["password", "secret", "sasl.jaas.config", "credential"];
     words.iter().any(|word| name.contains(word)) || name.ends_with(".key")
@@ -48,8 +49,9 @@ mod tests {
     #[test]
     fn passwords_of_users_are_hidden() {
         let value = b"\x01\x0b\x00\x02u\x01\x03ab\x03cd\x03ef\x00\x00\x10\x00\x00";
-        let text = r#"{"name":"u","mechanism":1,"salt":"[hidden]","storedKey":"[hidden]","serverKey":"[hidden]","iterations":4096}"#;
-        assert_eq!(shown(value), text);
+        let shown = shown(value);
+        let secrets = r#""salt":"[hidden]","storedKey":"[hidden]","serverKey":"[hidden]""#;
+        assert!(shown.contains(secrets) && shown.ends_with(r#""iterations":4096}"#), "{shown}");
     }
 
     #[test]

@@ -23,8 +23,8 @@ pub enum Value<'a> {
     Uuid(Uuid),
     /// Values of one kind.
     Array(Vec<Value<'a>>),
-    /// Named fields in the order of the layout. Fields that the version does not have, and tagged fields with their
-    /// default value, are not among them.
+    /// Named fields in the order of the layout. Fields that the version does not have, and tagged
+    /// fields with their default value, are not among them.
     Struct(Vec<(&'static str, Value<'a>)>),
 }
 

@@ -1,4 +1,5 @@
-//! Layouts of the values of control records. The notation is explained in [`layout`](super::super::layout).
+//! Layouts of the values of control records. The notation is explained in
+//! [`layout`](super::super::layout).
 
 /// One message per control type. The end-of-transaction markers are those of ordinary logs.
 pub(crate) const CONTROL: &str = r"

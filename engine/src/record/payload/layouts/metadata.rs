@@ -1,4 +1,5 @@
-//! Layouts of the records of the KRaft metadata log. The notation is explained in [`layout`](super::super::layout).
+//! Layouts of the records of the KRaft metadata log. The notation is explained in
+//! [`layout`](super::super::layout).
 
 /// One message per api key.
 pub(crate) const METADATA: &str = r"

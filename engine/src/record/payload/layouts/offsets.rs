@@ -1,4 +1,5 @@
-//! Layouts of the keys and values of `__consumer_offsets`. The notation is explained in [`layout`](super::super::layout).
+//! Layouts of the keys and values of `__consumer_offsets`. The notation is explained in
+//! [`layout`](super::super::layout).
 
 /// One message per record type.
 pub(crate) const KEYS: &str = r"

@@ -1,4 +1,5 @@
-//! Layouts of what clients put into a classic consumer group. The notation is explained in [`layout`](super::super::layout).
+//! Layouts of what clients put into a classic consumer group. The notation is explained in
+//! [`layout`](super::super::layout).
 
 /// Subscription and assignment, which have no ids of their own.
 pub(crate) const PROTOCOL: &str = r"

@@ -1,4 +1,5 @@
-//! Layouts of the records of `__remote_log_metadata`. The notation is explained in [`layout`](super::super::layout).
+//! Layouts of the records of `__remote_log_metadata`. The notation is explained in
+//! [`layout`](super::super::layout).
 
 /// One message per api key.
 pub(crate) const REMOTE: &str = r"

@@ -1,4 +1,5 @@
-//! Layouts of the key and value of `__transaction_state`. The notation is explained in [`layout`](super::super::layout).
+//! Layouts of the key and value of `__transaction_state`. The notation is explained in
+//! [`layout`](super::super::layout).
 
 /// The one key.
 pub(crate) const KEYS: &str = r"

@@ -160,7 +160,7 @@ fn told((): ()) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn all_disks_do_the_same(steps in prop::collection::vec(step(), 1..60)) {

@@ -266,7 +266,8 @@ fn open_plain(path: &Path, mode: OpenMode) -> Result<OwnedFd> {
     let access = match mode {
         OpenMode::Read => OFlags::RDONLY,
         OpenMode::ReadWrite => OFlags::RDWR,
-        OpenMode::Create => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC,
+        // Not through a link: it would let whoever owns the directory have root cut and fill any file.
+        OpenMode::Create => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW,
         OpenMode::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
     };
     // A pipe or a device with the name of a log must not hold us up.
@@ -485,5 +486,21 @@ mod tests {
         assert_eq!(is.owner == 1234, is_root);
         symlink(at("index"), at("link")).unwrap();
         assert_eq!(disk.set_owner(&at("link"), &like).unwrap_err().errno(), Some(40));
+    }
+
+    #[test]
+    fn nothing_is_made_or_cut_through_a_link() {
+        let (dir, disk) = disk();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("victim"), b"kept").unwrap();
+        symlink(at("victim"), at("link")).unwrap();
+        symlink(at("nowhere"), at("dangling")).unwrap();
+        for name in ["link", "dangling"] {
+            assert_eq!(disk.open(&at(name), OpenMode::Create).unwrap_err().errno(), Some(40));
+            let error = disk.open(&at(name), OpenMode::CreateNew).unwrap_err();
+            assert_eq!(error.kind(), Kind::Conflict);
+        }
+        assert_eq!(disk.read(&at("link"), 10).unwrap(), b"kept");
+        assert!(!at("nowhere").exists());
     }
 }

@@ -473,14 +473,16 @@ mod tests {
         guard_process().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
-        numbered(&path, 4000);
+        numbered(&path, 84_000);
         let file = Disk::new().open(&path, OpenMode::ReadWrite).unwrap();
-        let mut reader = Reader::new(&*file, 4000, 1 << 20, MapMode::Always);
+        let small = Reader::new(&*file, 4000, 1 << 20, MapMode::Always);
+        assert!(matches!(small, Reader::Windows(_)), "a map does not pay for so little");
+        let mut reader = Reader::new(&*file, 84_000, 1 << 20, MapMode::Always);
         assert!(matches!(reader, Reader::Mapped(_)));
-        assert_eq!(reader.window(0, 4000).unwrap().len(), 4000);
+        assert_eq!(reader.window(0, 84_000).unwrap().len(), 84_000);
         reader.check().unwrap();
-        file.set_size(3000).unwrap();
-        assert_eq!(reader.window(3500, 10).unwrap(), [0; 500]);
+        file.set_size(83_000).unwrap();
+        assert_eq!(reader.window(83_500, 10).unwrap(), [0; 500]);
         assert_eq!(reader.check().unwrap_err().kind(), Kind::Io);
     }
 

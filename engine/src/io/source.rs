@@ -91,6 +91,16 @@ impl Source for WindowReader<'_> {
     }
 }
 
+/// The least window of a map. Windows of less than some MiB are slower, and larger ones gain nothing more: this one
+/// bounds what is resident.
+const MAP_WINDOW_BYTES: usize = 32 << 20;
+
+/// The most bytes of a window that is read: a larger one does not stay in the processor's cache, and is slower.
+const READ_WINDOW_BYTES_MAX: usize = 1 << 20;
+
+/// Less than this is read into memory in any case: setting up a map costs more than copying it.
+const MAPPED_BYTES_MIN: u64 = 64 << 10;
+
 /// Whether files are read through maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MapMode {
@@ -112,17 +122,22 @@ pub enum Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `file` up to `end` (exclusive, bounded by the file's own end) in windows of `window_bytes`.
+    /// Reads `file` up to `end` (exclusive, bounded by the file's own end). A window that is read has `window_bytes`, and
+    /// 1 MiB at most unless a caller wants more; one that is mapped has 32 MiB at least.
     #[must_use]
     pub fn new(file: &'a dyn File, end: u64, window_bytes: usize, mode: MapMode) -> Self {
-        let mapped = match mode {
-            MapMode::Never => None,
-            MapMode::Always => MapReader::new(file, end, window_bytes),
-        };
-        mapped.map_or_else(
-            || Reader::Windows(WindowReader::new(file, end, window_bytes)),
-            Reader::Mapped,
-        )
+        if mode == MapMode::Always
+            && end >= MAPPED_BYTES_MIN
+            && let Some(mapped) = MapReader::new(file, end, window_bytes.max(MAP_WINDOW_BYTES))
+        {
+            return Reader::Mapped(mapped);
+        }
+        Self::reading(file, end, window_bytes)
+    }
+
+    fn reading(file: &'a dyn File, end: u64, window_bytes: usize) -> Self {
+        let window_bytes = window_bytes.min(READ_WINDOW_BYTES_MAX);
+        Reader::Windows(WindowReader::new(file, end, window_bytes))
     }
 }
 
@@ -140,7 +155,7 @@ impl Source for Reader<'_> {
             // Some file systems cannot map, and a process may have no room for another map: reading still works.
             if reader.cover(position, wanted_bytes).is_err() {
                 let (file, end, window_bytes) = reader.parts();
-                *self = Reader::Windows(WindowReader::new(file, end, window_bytes));
+                *self = Self::reading(file, end, window_bytes);
             }
         }
         match self {

@@ -53,7 +53,7 @@ pub enum OpenMode {
     Read,
     /// For reading and writing; it must exist.
     ReadWrite,
-    /// For reading and writing; made, or cut to nothing when it exists.
+    /// For reading and writing; made, or cut to nothing when it exists. A symbolic link is refused.
     Create,
     /// For reading and writing; made, and an error of kind `Conflict` when it exists.
     CreateNew,

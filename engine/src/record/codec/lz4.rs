@@ -109,6 +109,11 @@ impl<'a> Frame<'a> {
         if self.has_block_checksums && take_u32(&mut self.rest)? != xxh32(bytes) {
             return Err(corrupt("a block checksum does not match"));
         }
+        // Kafka quirk: a block that opens to nothing reads as the end of the payload.
+        if word & SIZE_STORED == 0 && matches!(bytes, [0..=0x0f]) {
+            self.is_finished = true;
+            return Ok(None);
+        }
         Ok(Some(if word & SIZE_STORED != 0 {
             Block { coding: Coding::Stored, bytes, size_max: size }
         } else {
@@ -375,6 +380,18 @@ mod tests {
         assert!(reason(2, &payload).contains("ends before its end mark"));
         let payload = frame(0x64, 0x40, &[], &[&stored(b"abc")[..], &[0; 7]].concat());
         assert!(reason(2, &payload).contains("ends before its end mark"));
+    }
+
+    #[test]
+    fn a_block_that_opens_to_nothing_is_the_end() {
+        for token in [0, 0x0f] {
+            let behind = [&stored(b"abc")[..], &[1, 0, 0, 0, token], &stored(b"def")].concat();
+            let payload = frame(0x60, 0x40, &[], &behind);
+            assert_eq!(open(Codec::Lz4, 2, &payload).unwrap(), b"abc");
+        }
+        // A token that asks for a byte which is not there.
+        let behind = [&stored(b"abc")[..], &[1, 0, 0, 0, 0x10, 0, 0, 0, 0]].concat();
+        assert!(open(Codec::Lz4, 2, &frame(0x60, 0x40, &[], &behind)).is_err());
     }
 
     #[test]

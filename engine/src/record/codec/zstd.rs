@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Kafka's writer streams: no content size, no checksum. Its reader verifies a checksum that is
-//! there, and refuses windows above 128 MiB.
+//! there, and refuses windows above 128 MiB. A frame that is cut short is refused here wherever it
+//! stands; Java lets one pass that follows a whole frame closely, and what it held is lost.
 
 use ::zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
 use ::zstd::zstd_safe::{

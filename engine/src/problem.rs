@@ -106,8 +106,6 @@ codes! {
     SnapshotMismatch = "snapshot_mismatch",
     /// A producer snapshot at an offset where none belongs.
     StraySnapshot = "stray_snapshot",
-    /// No producer snapshot where an earlier segment holds producer state.
-    SnapshotMissing = "snapshot_missing",
     /// No leader epoch checkpoint.
     EpochMissing = "epoch_missing",
     /// A leader epoch checkpoint that cannot be read.

@@ -5,3 +5,4 @@ pub mod pool;
 pub mod recover;
 pub mod replicas;
 pub mod settings;
+pub mod verify;

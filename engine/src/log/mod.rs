@@ -6,7 +6,10 @@ pub mod name;
 pub mod progress;
 pub mod read_files;
 pub mod recover;
+pub mod verify;
 
 pub use facts::{LogEnd, LogFacts, SegmentFacts};
 pub use inventory::{Inventory, SegmentFiles};
+pub use name::{FolderKind, FolderName};
 pub use read_files::{LogReader, ReadOptions, Selection, read_log};
+pub use verify::{PartitionReport, VerifyOptions, verify_file, verify_partition};

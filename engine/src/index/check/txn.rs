@@ -64,6 +64,11 @@ impl<'a> TxnIndexCheck<'a> {
         check
     }
 
+    /// From here on the log tells only a part of what was: see [`History::Partial`].
+    pub fn forget_history(&mut self) {
+        self.history = History::Partial;
+    }
+
     /// Tells of the next abort marker that ends a transaction whose beginning is known; `txn` is what
     /// a walk of the log, batch by batch, makes of it. Markers come in the order of the log.
     pub fn aborted(&mut self, txn: &AbortedTxn) {

@@ -1,0 +1,251 @@
+//! Are whole log directories sound? Their small files, the names of their folders, and all partitions side by side.
+//!
+//! Two steps, so that the work is known before it begins: [`survey_log_dir`] looks at names and small files,
+//! [`verify_partitions`] then reads every batch.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::dir::pool::in_pool;
+use crate::error::{Error, Kind, Result};
+use crate::io::{FileKind, Storage};
+use crate::log::LogFacts;
+use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
+use crate::log::verify::{PartitionReport, VerifyOptions, check_directory_file, verify_partition};
+use crate::problem::{Code, Problem, Severity};
+use crate::state::OffsetCheckpoint;
+
+/// The marker of a clean stop.
+const CLEAN_MARKER: &str = ".kafka_cleanshutdown";
+/// The file that a running broker holds locked.
+const LOCK_FILE: &str = ".lock";
+/// Where each log starts, when that is not where its first segment starts.
+const LOG_START_CHECKPOINT: &str = "log-start-offset-checkpoint";
+/// The small files that are looked at.
+const SMALL_FILES: [&str; 5] = [
+    "meta.properties",
+    "recovery-point-offset-checkpoint",
+    LOG_START_CHECKPOINT,
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+];
+/// A line for each of a million partitions fits.
+const SMALL_SIZE_MAX: u64 = 512 << 20;
+
+/// A partition of a log directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionFolder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What its name says.
+    pub name: FolderName,
+    /// Its log start offset, where the checkpoint of the directory has one.
+    pub log_start_offset: Option<i64>,
+    /// Bytes of its logs.
+    pub log_size_bytes: u64,
+}
+
+/// What stands in a log directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogDirSurvey {
+    /// The directory.
+    pub path: PathBuf,
+    /// Whether it was stopped cleanly.
+    pub is_clean: bool,
+    /// Whether a broker is running on it.
+    pub is_locked: bool,
+    /// The partitions that Kafka would load, sorted by name.
+    pub partitions: Vec<PartitionFolder>,
+    /// Folders that wait to be deleted and those that are kept aside: not looked at.
+    pub skipped: Vec<PathBuf>,
+    /// What is wrong with the directory itself, its folders' names included.
+    pub problems: Vec<Problem>,
+}
+
+impl LogDirSurvey {
+    /// Bytes of the logs of all its partitions.
+    #[must_use]
+    pub fn log_size_bytes(&self) -> u64 {
+        self.partitions.iter().fold(0, |sum, folder| sum.saturating_add(folder.log_size_bytes))
+    }
+
+    fn problem(&mut self, code: Code, severity: Severity, file: &str, detail: String) {
+        let file = file.to_owned();
+        self.problems.push(Problem { code, severity, file, position: None, offset: None, detail });
+    }
+}
+
+/// Looks at the names and small files of a log directory.
+///
+/// # Errors
+/// When the directory cannot be listed.
+pub fn survey_log_dir(storage: &dyn Storage, dir: &Path) -> Result<LogDirSurvey> {
+    let mut survey = LogDirSurvey { path: dir.to_path_buf(), ..LogDirSurvey::default() };
+    survey.is_locked = storage.is_locked(&dir.join(LOCK_FILE)).unwrap_or(false);
+    let starts = read_small_files(storage, &mut survey);
+    for entry in storage.list(dir)? {
+        let name = entry.name.to_string_lossy().into_owned();
+        match entry.kind {
+            FileKind::Directory => add_folder(storage, &mut survey, &starts, &name),
+            FileKind::File => survey.is_clean |= name == CLEAN_MARKER,
+            FileKind::DanglingLink => {
+                let detail = "a symbolic link that leads nowhere".to_owned();
+                survey.problem(Code::Unreadable, Severity::Refused, &name, detail);
+            }
+            FileKind::Other => {}
+        }
+    }
+    Ok(survey)
+}
+
+/// The log start offset of a partition by the checkpoint of its log directory, if there is one that can be read.
+#[must_use]
+pub fn log_start_offset_beside(storage: &dyn Storage, partition_dir: &Path) -> Option<i64> {
+    let name = FolderName::parse(partition_dir.file_name()?.to_str()?)?;
+    let path = partition_dir.parent()?.join(LOG_START_CHECKPOINT);
+    let bytes = storage.read(&path, SMALL_SIZE_MAX).ok()?;
+    OffsetCheckpoint::parse(&bytes).ok()?.get(&name.topic, name.partition)
+}
+
+/// Checks the small files; gives the log start offsets.
+fn read_small_files(storage: &dyn Storage, survey: &mut LogDirSurvey) -> OffsetCheckpoint {
+    let mut starts = OffsetCheckpoint::new();
+    for name in SMALL_FILES {
+        let bytes = match storage.read(&survey.path.join(name), SMALL_SIZE_MAX) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == Kind::NotFound => continue,
+            Err(error) => {
+                survey.problem(Code::Unreadable, Severity::Refused, name, error.to_string());
+                continue;
+            }
+        };
+        if let Some(fault) = check_directory_file(name, &bytes).unwrap_or_else(Some) {
+            // Without its own name a broker does not start; without a checkpoint it begins with zeros.
+            let severity = match name {
+                "meta.properties" => Severity::Corrupt,
+                _ => Severity::Repairable,
+            };
+            survey.problem(Code::CheckpointFile, severity, name, fault.to_string());
+        } else if name == LOG_START_CHECKPOINT {
+            starts = OffsetCheckpoint::parse(&bytes).unwrap_or_default();
+        }
+    }
+    starts
+}
+
+// spec: segments 1.1
+fn add_folder(
+    storage: &dyn Storage,
+    survey: &mut LogDirSurvey,
+    starts: &OffsetCheckpoint,
+    folder: &str,
+) {
+    let path = survey.path.join(folder);
+    let Some(name) = FolderName::parse(folder) else {
+        if folder != REMOTE_INDEX_CACHE {
+            let detail = "a folder of this name keeps Kafka from starting; left alone".to_owned();
+            survey.problem(Code::BadName, Severity::Corrupt, folder, detail);
+        }
+        return;
+    };
+    if matches!(name.kind, FolderKind::Delete | FolderKind::Stray) {
+        survey.skipped.push(path);
+        return;
+    }
+    // What cannot be listed now is told when its turn comes.
+    let size = LogFacts::read(storage, &path).map_or(0, |facts| facts.log_size_bytes());
+    survey.partitions.push(PartitionFolder {
+        log_start_offset: starts.get(&name.topic, name.partition),
+        log_size_bytes: size,
+        path,
+        name,
+    });
+}
+
+/// Finds partitions that several log directories hold, which keeps Kafka from starting, and tells each directory of them.
+pub fn find_duplicates(surveys: &mut [LogDirSurvey]) {
+    let mut homes: BTreeMap<FolderName, Vec<usize>> = BTreeMap::new();
+    for (at, survey) in surveys.iter().enumerate() {
+        for folder in survey.partitions.iter().filter(|f| f.name.kind == FolderKind::Live) {
+            homes.entry(folder.name.clone()).or_default().push(at);
+        }
+    }
+    for (name, places) in homes.into_iter().filter(|(_, places)| places.len() > 1) {
+        let paths: Vec<String> = places
+            .iter()
+            .filter_map(|at| surveys.get(*at))
+            .map(|survey| survey.path.display().to_string())
+            .collect();
+        for at in places {
+            if let Some(survey) = surveys.get_mut(at) {
+                let detail = format!("in several log directories: {}", paths.join(", "));
+                survey.problem(Code::BadName, Severity::Corrupt, &name.to_string(), detail);
+            }
+        }
+    }
+}
+
+/// Checks partitions on `threads` threads (one: that of the caller) and hands over each report in the order of `folders`.
+///
+/// `each` is called by the threads, one at a time; of a partition whose directory cannot be listed it gets the error.
+///
+/// # Errors
+/// [`Kind::Cancelled`], and when threads cannot be made.
+pub fn verify_partitions(
+    storage: &dyn Storage,
+    folders: &[PartitionFolder],
+    options: &VerifyOptions<'_>,
+    threads: usize,
+    each: &(dyn Fn(&PartitionFolder, Result<PartitionReport>) + Sync),
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let queue = Queue { folders, each, waiting: Mutex::new((0, BTreeMap::new())) };
+    let work = || {
+        while !options.progress.is_cancelled() {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(folder) = folders.get(at) else { return };
+            let options = VerifyOptions {
+                log_start_offset: folder.log_start_offset.or(options.log_start_offset),
+                ..*options
+            };
+            queue.done(at, verify_partition(storage, &folder.path, &options));
+        }
+    };
+    let threads = threads.min(folders.len());
+    in_pool(threads, || {
+        match threads {
+            0 | 1 => work(),
+            _ => drop(rayon::broadcast(|_| work())),
+        }
+        Ok(())
+    })?;
+    if options.progress.is_cancelled() {
+        return Err(Error::new(Kind::Cancelled, "cancelled"));
+    }
+    Ok(())
+}
+
+/// Reports on their way to the caller, who gets them in order.
+struct Queue<'a> {
+    folders: &'a [PartitionFolder],
+    each: &'a (dyn Fn(&PartitionFolder, Result<PartitionReport>) + Sync),
+    /// The next one to hand over, and those that are done before their turn.
+    waiting: Mutex<(usize, BTreeMap<usize, Result<PartitionReport>>)>,
+}
+
+impl Queue<'_> {
+    fn done(&self, at: usize, report: Result<PartitionReport>) {
+        // A caller that panicked has nothing more to hear.
+        let Ok(mut waiting) = self.waiting.lock() else { return };
+        let (next, reports) = &mut *waiting;
+        reports.insert(at, report);
+        while let Some(report) = reports.remove(next) {
+            if let Some(folder) = self.folders.get(*next) {
+                (self.each)(folder, report);
+            }
+            *next += 1;
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Is a partition what it should be? Every problem of it, and everything its log says.
+//!
+//! [`verify_partition`] reads every batch of every segment once, derives from them what the other files should say, as Kafka
+//! does after an unclean stop, and compares:
+//!
+//! ```text
+//! segments in order -> scan -> every batch -> records, offsets, epochs, producers, transactions
+//!                                          -> .index .timeindex .txnindex of the segment
+//!                                          -> .snapshot at its offset, leader-epoch-checkpoint
+//! ```
+//!
+//! It repairs nothing and never writes. Behind the first damage of the log nothing can be derived any more: there it only counts
+//! the whole batches that a cut would throw away.
+
+mod epochs;
+mod file;
+mod findings;
+mod lists;
+mod meter;
+mod options;
+mod partition;
+mod producers;
+mod report;
+mod segment;
+
+pub(crate) use file::check_directory_file;
+pub use file::verify_file;
+pub use options::{Depth, VerifyOptions};
+pub use partition::verify_partition;
+pub use report::{OpenTransaction, PartitionReport, RecordLists, Verdict};
+
+#[cfg(test)]
+mod tests;

@@ -11,10 +11,12 @@ mod ls;
 mod output;
 mod progress;
 mod recover;
+mod report;
 mod session;
 mod settings;
 mod target;
 mod time;
+mod verify;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -42,6 +44,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Verify(verify::VerifyArgs),
     Recover(Box<recover::RecoverArgs>),
     Ls(ls::LsArgs),
     Dump(dump::DumpArgs),
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
 /// Runs the verb; an error is one of standard output alone.
 fn run(verb: &Verb, session: &Session) -> std::io::Result<Outcome> {
     let outcome = match verb {
+        Verb::Verify(args) => verify::run(args, session)?,
         Verb::Recover(args) => recover::run(args, session)?,
         Verb::Ls(args) => ls::run(args, session)?,
         Verb::Dump(args) => dump::run(args, session)?,

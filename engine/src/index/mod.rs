@@ -6,8 +6,9 @@
 //! | `.timeindex` | 12 bytes: [`time`] | from which offset must a scan start to meet this timestamp? |
 //! | `.txnindex` | 34 bytes: [`txn`] | which transactions of these offsets were aborted? |
 //!
-//! All integers are big-endian, no file has a header or a checksum, and offsets in the first two are relative to the
-//! segment's base. [`check`] tells what is wrong with such a file; everything in it can be derived from the log again.
+//! All integers are big-endian, no file has a header or a checksum, and offsets in the first two
+//! are relative to the segment's base. [`check`] tells what is wrong with such a file; everything
+//! in it can be derived from the log again.
 //!
 //! Nothing here opens a file: views borrow the bytes, builders give bytes.
 //!

@@ -5,8 +5,9 @@
 //! | offset | position |   repeated; relative offset i32 = offset - base, position i32 in the .log
 //! ```
 //!
-//! An entry holds the **last** offset of the batch at its position. While a segment is active its file is preallocated, so
-//! the entries may be followed by zeros; [`check`](super::check) tells them apart, these types take the bytes as they are.
+//! An entry holds the **last** offset of the batch at its position. While a segment is active its
+//! file is preallocated, so the entries may be followed by zeros; [`check`](super::check) tells
+//! them apart, these types take the bytes as they are.
 
 use zerocopy::big_endian::I32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -38,8 +39,8 @@ pub struct OffsetEntry {
 
 /// The entries of an offset index, read where they lie.
 ///
-/// Every slot up to the end of the bytes counts as an entry, as in a file that Kafka opens; bytes too few for one more
-/// are left out.
+/// Every slot up to the end of the bytes counts as an entry, as in a file that Kafka opens; bytes
+/// too few for one more are left out.
 ///
 /// ```
 /// use siltstone::index::{OffsetEntries, OffsetEntry};
@@ -111,8 +112,8 @@ impl<'a> OffsetEntries<'a> {
         self.slots.last().map_or(self.base_offset, |raw| self.decode(raw).offset)
     }
 
-    /// The last entry whose offset is at most `offset`: a scan from its position meets it. The base at position 0 when
-    /// there is none.
+    /// The last entry whose offset is at most `offset`: a scan from its position meets it. The base
+    /// at position 0 when there is none.
     #[inline]
     #[must_use]
     pub fn lookup(&self, offset: i64) -> OffsetEntry {
@@ -122,12 +123,13 @@ impl<'a> OffsetEntries<'a> {
             .unwrap_or(OffsetEntry { offset: self.base_offset, position: 0 })
     }
 
-    /// An entry behind the bytes of a fetch, so that no offset of the fetch reaches its offset; `None` when the index
-    /// does not go that far.
+    /// An entry behind the bytes of a fetch, so that no offset of the fetch reaches its offset;
+    /// `None` when the index does not go that far.
     ///
-    /// `position` is where the fetch starts in the log and `size_bytes` its size. Kafka quirk: the end is computed in 32
-    /// bits and wraps, and the first entry never counts as equal; a later bound only makes the fetch name more
-    /// aborted transactions than it needs, and it must be the same bound as Kafka's.
+    /// `position` is where the fetch starts in the log and `size_bytes` its size. Kafka quirk: the
+    /// end is computed in 32 bits and wraps, and the first entry never counts as equal; a later
+    /// bound only makes the fetch name more aborted transactions than it needs, and it must be the
+    /// same bound as Kafka's.
     #[must_use]
     pub fn fetch_upper_bound_offset(&self, position: i32, size_bytes: i32) -> Option<OffsetEntry> {
         // spec: indexes 1.6, 2.2
@@ -149,7 +151,8 @@ impl<'a> OffsetEntries<'a> {
         }
     }
 
-    /// Kafka's own check, which looks at the last entry and the size only; [`check`](super::check) looks at all.
+    /// Kafka's own check, which looks at the last entry and the size only; [`check`](super::check)
+    /// looks at all.
     pub fn sanity_check(&self) -> Result<()> {
         // spec: indexes 2.2
         let last_offset = self.last_offset();
@@ -202,7 +205,8 @@ pub struct OffsetIndexBuilder {
 }
 
 impl OffsetIndexBuilder {
-    /// An empty index for the segment at `base_offset`, of at most `max_size_bytes` (Kafka's `segment.index.bytes`).
+    /// An empty index for the segment at `base_offset`, of at most `max_size_bytes` (Kafka's
+    /// `segment.index.bytes`).
     ///
     /// Fails with `InvalidArgument` when that is less than one entry.
     pub fn new(base_offset: i64, max_size_bytes: usize) -> Result<Self> {
@@ -211,7 +215,8 @@ impl OffsetIndexBuilder {
 
     /// The index whose entries are `bytes`, to be appended to; stray bytes at the end are dropped.
     ///
-    /// Fails with `InvalidArgument` when `max_size_bytes` is less than one entry or less than `bytes` hold.
+    /// Fails with `InvalidArgument` when `max_size_bytes` is less than one entry or less than
+    /// `bytes` hold.
     pub fn from_bytes(mut bytes: Vec<u8>, base_offset: i64, max_size_bytes: usize) -> Result<Self> {
         let last_offset = OffsetEntries::new(&bytes, base_offset).last_offset();
         bytes.truncate(bytes.len() / ENTRY_SIZE * ENTRY_SIZE);
@@ -228,8 +233,8 @@ impl OffsetIndexBuilder {
 
     /// Appends an entry: `offset` is the last one of the batch at `position`.
     ///
-    /// Fails, and changes nothing, with `Limit` when the index is full, `InvalidArgument` when the offset is not above
-    /// the last one, and `OutOfRange` when it is no i32 above the base.
+    /// Fails, and changes nothing, with `Limit` when the index is full, `InvalidArgument` when the
+    /// offset is not above the last one, and `OutOfRange` when it is no i32 above the base.
     pub fn append(&mut self, offset: i64, position: i32) -> Result<()> {
         // spec: indexes 2.2
         if self.is_full() {

@@ -5,9 +5,10 @@
 //! | timestamp  | offset |   repeated; timestamp i64 in ms, relative offset i32 = offset - base
 //! ```
 //!
-//! An entry holds the largest timestamp so far in the segment and the **last** offset of the batch that carries it. So a
-//! record with a larger timestamp has a larger offset, and timestamps rise from entry to entry. The last entry of a
-//! closed segment tells its largest timestamp. As with the offset index, zeros may follow while the segment is active.
+//! An entry holds the largest timestamp so far in the segment and the **last** offset of the batch
+//! that carries it. So a record with a larger timestamp has a larger offset, and timestamps rise
+//! from entry to entry. The last entry of a closed segment tells its largest timestamp. As with the
+//! offset index, zeros may follow while the segment is active.
 
 use zerocopy::big_endian::{I32, I64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -41,8 +42,8 @@ pub struct TimeEntry {
 
 /// The entries of a time index, read where they lie.
 ///
-/// Every slot up to the end of the bytes counts as an entry, as in a file that Kafka opens; bytes too few for one more
-/// are left out.
+/// Every slot up to the end of the bytes counts as an entry, as in a file that Kafka opens; bytes
+/// too few for one more are left out.
 #[derive(Clone, Copy)]
 pub struct TimeEntries<'a> {
     base_offset: i64,
@@ -104,8 +105,8 @@ impl<'a> TimeEntries<'a> {
         self.slots.last().map_or(self.none(), |raw| self.decode(raw))
     }
 
-    /// The last entry whose timestamp is at most `timestamp_ms`: no record before its batch is that late or later.
-    /// Timestamp -1 at the base offset when there is none.
+    /// The last entry whose timestamp is at most `timestamp_ms`: no record before its batch is that
+    /// late or later. Timestamp -1 at the base offset when there is none.
     #[inline]
     #[must_use]
     pub fn lookup(&self, timestamp_ms: i64) -> TimeEntry {
@@ -119,7 +120,8 @@ impl<'a> TimeEntries<'a> {
 
     /// How many entries stay when the log is cut at `offset`.
     ///
-    /// Those below it; where several entries have the same offset, Kafka's probe order decides among them.
+    /// Those below it; where several entries have the same offset, Kafka's probe order decides
+    /// among them.
     #[must_use]
     pub fn count_below(&self, offset: i64) -> usize {
         // spec: indexes 3.2
@@ -132,7 +134,8 @@ impl<'a> TimeEntries<'a> {
         }
     }
 
-    /// Kafka's own check, which looks at the ends and the size only; [`check`](super::check) looks at all.
+    /// Kafka's own check, which looks at the ends and the size only; [`check`](super::check) looks
+    /// at all.
     pub fn sanity_check(&self) -> Result<()> {
         // spec: indexes 3.2
         let last = self.last();
@@ -188,7 +191,8 @@ pub struct TimeIndexBuilder {
 }
 
 impl TimeIndexBuilder {
-    /// An empty index for the segment at `base_offset`, of at most `max_size_bytes` (Kafka's `segment.index.bytes`).
+    /// An empty index for the segment at `base_offset`, of at most `max_size_bytes` (Kafka's
+    /// `segment.index.bytes`).
     ///
     /// Fails with `InvalidArgument` when that is less than one entry.
     pub fn new(base_offset: i64, max_size_bytes: usize) -> Result<Self> {
@@ -197,7 +201,8 @@ impl TimeIndexBuilder {
 
     /// The index whose entries are `bytes`, to be appended to; stray bytes at the end are dropped.
     ///
-    /// Fails with `InvalidArgument` when `max_size_bytes` is less than one entry or less than `bytes` hold.
+    /// Fails with `InvalidArgument` when `max_size_bytes` is less than one entry or less than
+    /// `bytes` hold.
     pub fn from_bytes(mut bytes: Vec<u8>, base_offset: i64, max_size_bytes: usize) -> Result<Self> {
         let last = TimeEntries::new(&bytes, base_offset).last();
         bytes.truncate(bytes.len() / ENTRY_SIZE * ENTRY_SIZE);
@@ -212,13 +217,14 @@ impl TimeIndexBuilder {
         Ok(index)
     }
 
-    /// Appends the largest timestamp so far and the last offset of its batch, and says whether it was new: the same
-    /// timestamp again, and none (-1), leave the index as it is.
+    /// Appends the largest timestamp so far and the last offset of its batch, and says whether it
+    /// was new: the same timestamp again, and none (-1), leave the index as it is.
     ///
-    /// The last slot is kept for the entry that is forced on roll and close, with `skip_full_check`.
+    /// The last slot is kept for the entry that is forced on roll and close, with
+    /// `skip_full_check`.
     ///
-    /// Fails, and changes nothing, with `Limit` when the index is full, `InvalidArgument` when offset or timestamp go
-    /// back, and `OutOfRange` when the offset is no i32 above the base.
+    /// Fails, and changes nothing, with `Limit` when the index is full, `InvalidArgument` when
+    /// offset or timestamp go back, and `OutOfRange` when the offset is no i32 above the base.
     pub fn maybe_append(
         &mut self,
         timestamp_ms: i64,

@@ -5,9 +5,9 @@
 //! | version | producer id | first offset | last offset | last stable offset |   repeated
 //! ```
 //!
-//! One entry for each abort marker of the segment: its offset is the entry's last offset, so last offsets rise. The
-//! last stable offset is that of the moment of the abort. The file comes with the first aborted transaction, is not
-//! preallocated, and an absent file is an empty index.
+//! One entry for each abort marker of the segment: its offset is the entry's last offset, so last
+//! offsets rise. The last stable offset is that of the moment of the abort. The file comes with the
+//! first aborted transaction, is not preallocated, and an absent file is an empty index.
 
 use zerocopy::big_endian::{I16, I64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -37,8 +37,9 @@ const _: () = assert!(size_of::<RawEntry>() == ENTRY_SIZE);
 impl RawEntry {
     /// Whether Kafka refuses the entry.
     ///
-    /// Kafka quirk: it takes the version from the first of the two bytes alone, sign-extended, and refuses what is above
-    /// 0. So it reads an entry of version 1, and so do we: what it serves, we serve.
+    /// Kafka quirk: it takes the version from the first of the two bytes alone, sign-extended, and
+    /// refuses what is above 0. So it reads an entry of version 1, and so do we: what it serves, we
+    /// serve.
     #[inline]
     fn is_refused(&self) -> bool {
         // spec: indexes 4.1
@@ -83,7 +84,8 @@ impl AbortedTxn {
     }
 }
 
-/// The entries of a transaction index, read where they lie; bytes too few for one more are left out.
+/// The entries of a transaction index, read where they lie; bytes too few for one more are left
+/// out.
 #[derive(Clone, Copy)]
 pub struct TxnEntries<'a> {
     slots: &'a [RawEntry],
@@ -133,38 +135,67 @@ impl<'a> TxnEntries<'a> {
         self.slots.iter().map(RawEntry::decode)
     }
 
-    /// Adds to `found` what a fetch from `fetch_offset` must know that ends before `upper_bound`: each entry with
-    /// `last_offset >= fetch_offset` and `first_offset < upper_bound`. Says whether that is all: an entry whose last
-    /// stable offset reaches the bound ends the search, and without one the next segment may hold more.
+    /// Gives each entry that a fetch from `fetch_offset` must know that ends before `upper_bound`:
+    /// those with `last_offset >= fetch_offset` and `first_offset < upper_bound`. Says whether that
+    /// is all: an entry whose last stable offset reaches the bound ends the search, and without one
+    /// the next segment may hold more.
     ///
-    /// Looks at every entry from the front. Fails with `Unsupported`, and adds nothing, at an entry of a version that
-    /// Kafka refuses.
-    pub fn collect_aborted(
+    /// Looks at every entry from the front. Fails with `Unsupported` at an entry of a version that
+    /// Kafka refuses; those before it were given.
+    #[inline]
+    pub fn visit_aborted(
         &self,
         fetch_offset: i64,
         upper_bound: i64,
-        found: &mut Vec<AbortedTxn>,
+        mut visit: impl FnMut(AbortedTxn),
     ) -> Result<bool> {
         // spec: indexes 4.2
-        let old_count = found.len();
         for (slot, raw) in self.slots.iter().enumerate() {
             if raw.is_refused() {
-                found.truncate(old_count);
                 return Err(refused(slot, raw));
             }
-            let txn = raw.decode();
-            if txn.last_offset >= fetch_offset && txn.first_offset < upper_bound {
-                found.push(txn);
+            if raw.last_offset.get() >= fetch_offset && raw.first_offset.get() < upper_bound {
+                visit(raw.decode());
             }
-            if txn.last_stable_offset >= upper_bound {
+            if raw.last_stable_offset.get() >= upper_bound {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Whether last offsets rise from entry to entry and Kafka refuses no entry: true of every file that is not damaged.
-    /// Whoever keeps a file's bytes asks this once.
+    /// Adds to `found` what [`visit_aborted`](Self::visit_aborted) gives; nothing when it fails.
+    pub fn collect_aborted(
+        &self,
+        fetch_offset: i64,
+        upper_bound: i64,
+        found: &mut Vec<AbortedTxn>,
+    ) -> Result<bool> {
+        let old_count = found.len();
+        self.visit_aborted(fetch_offset, upper_bound, |txn| found.push(txn))
+            .inspect_err(|_| found.truncate(old_count))
+    }
+
+    /// The same as [`collect_aborted`](Self::collect_aborted) for entries that
+    /// [rise](Self::is_rising): those before `fetch_offset` are passed over by binary search.
+    ///
+    /// On other entries it may leave some out.
+    pub fn collect_aborted_rising(
+        &self,
+        fetch_offset: i64,
+        upper_bound: i64,
+        found: &mut Vec<AbortedTxn>,
+    ) -> bool {
+        let start = self.slots.partition_point(|raw| raw.last_offset.get() < fetch_offset);
+        let slots = self.slots.get(start..).unwrap_or_default();
+        TxnEntries { slots, stray_size: 0 }
+            .visit_aborted(fetch_offset, upper_bound, |txn| found.push(txn))
+            // Among entries that rise there is none of a refused version.
+            .unwrap_or(false)
+    }
+
+    /// Whether last offsets rise from entry to entry and Kafka refuses no entry: true of every file
+    /// that is not damaged. Whoever keeps a file's bytes asks this once.
     #[must_use]
     pub fn is_rising(&self) -> bool {
         // Without branches in the loop, since the answer is nearly always yes.
@@ -178,41 +209,8 @@ impl<'a> TxnEntries<'a> {
         is_rising
     }
 
-    /// The same as [`collect_aborted`](Self::collect_aborted) for entries that [rise](Self::is_rising): those before
-    /// `fetch_offset` are passed over by binary search.
-    ///
-    /// On other entries it may leave some out.
-    pub fn collect_aborted_rising(
-        &self,
-        fetch_offset: i64,
-        upper_bound: i64,
-        found: &mut Vec<AbortedTxn>,
-    ) -> bool {
-        let start = self.slots.partition_point(|raw| raw.last_offset.get() < fetch_offset);
-        let reached = self.slots.get(start..).unwrap_or_default();
-        for block in reached.chunks(COLLECT_BLOCK) {
-            // Whole blocks are copied without looking at single entries, as long as nothing in them ends the search.
-            let is_whole = block.iter().fold(true, |is_whole, raw| {
-                let ends = raw.last_stable_offset.get() >= upper_bound;
-                is_whole & !ends & (raw.first_offset.get() < upper_bound)
-            });
-            if is_whole {
-                found.extend(block.iter().map(RawEntry::decode));
-                continue;
-            }
-            for txn in block.iter().map(RawEntry::decode) {
-                if txn.first_offset < upper_bound {
-                    found.push(txn);
-                }
-                if txn.last_stable_offset >= upper_bound {
-                    return true;
-                }
-            }
-        }
-        false
-    }
-
-    /// How many entries stay when the log is cut at `offset`: those before the first that ends at it or behind.
+    /// How many entries stay when the log is cut at `offset`: those before the first that ends at
+    /// it or behind.
     #[must_use]
     pub fn count_below(&self, offset: i64) -> usize {
         // spec: indexes 4.2
@@ -220,13 +218,14 @@ impl<'a> TxnEntries<'a> {
         self.slots.iter().position(is_cut).unwrap_or(self.slots.len())
     }
 
-    /// Kafka's own check: no entry ends before the segment's base, and none is of a version that it refuses.
-    /// [`check`](super::check) looks at more.
+    /// Kafka's own check: no entry ends before the segment's base, and none is of a version that it
+    /// refuses. [`check`](super::check) looks at more.
     ///
     /// Fails with `Corrupt` and `Unsupported`, for the first entry that is wrong.
     pub fn sanity_check(&self, base_offset: i64) -> Result<()> {
         // spec: indexes 4.2
         let is_wrong = |raw: &RawEntry| (raw.last_offset.get() < base_offset) | raw.is_refused();
+        // Without branches in the loop, since nearly always nothing is wrong.
         if !self.slots.iter().fold(false, |wrong, raw| wrong | is_wrong(raw)) {
             return Ok(());
         }
@@ -242,9 +241,6 @@ impl<'a> TxnEntries<'a> {
         }
     }
 }
-
-/// How many entries [`TxnEntries::collect_aborted_rising`] copies at once.
-const COLLECT_BLOCK: usize = 64;
 
 fn refused(slot: usize, raw: &RawEntry) -> Error {
     Error::new(
@@ -272,16 +268,16 @@ impl TxnIndexBuilder {
         TxnIndexBuilder::default()
     }
 
-    /// The index whose entries are `bytes`, to be appended to; stray bytes at the end are dropped, since an entry
-    /// behind them could not be read.
+    /// The index whose entries are `bytes`, to be appended to; stray bytes at the end are dropped,
+    /// since an entry behind them could not be read.
     #[must_use]
     pub fn from_bytes(mut bytes: Vec<u8>) -> Self {
         bytes.truncate(bytes.len() / ENTRY_SIZE * ENTRY_SIZE);
         TxnIndexBuilder { bytes }
     }
 
-    /// Appends an entry. Fails with `InvalidArgument`, and changes nothing, when its last offset is not above that of
-    /// the entry before.
+    /// Appends an entry. Fails with `InvalidArgument`, and changes nothing, when its last offset is
+    /// not above that of the entry before.
     pub fn append(&mut self, txn: &AbortedTxn) -> Result<()> {
         // spec: indexes 4.2
         if let Some(last) = self.last()
@@ -388,6 +384,16 @@ mod tests {
         assert_eq!(index.entries().sanity_check(100).unwrap_err().kind(), Kind::Corrupt);
         index.entries().sanity_check(0).unwrap();
         index.entries().sanity_check(10).unwrap();
+    }
+
+    #[test]
+    fn entries_rise_only_when_every_last_offset_does() {
+        let [a, b, ..] = a_to_d();
+        for (txns, is_rising) in [(vec![a, b], true), (vec![b, a], false), (vec![a, a], false)] {
+            let bytes: Vec<u8> = txns.iter().flat_map(AbortedTxn::encode).collect();
+            assert_eq!(TxnEntries::new(&bytes).is_rising(), is_rising);
+        }
+        assert!(TxnEntries::new(&[]).is_rising());
     }
 
     #[test]

@@ -44,8 +44,8 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Counts a place, and keeps it when it is the first of its kind in the file. The detail is only
-    /// made then.
+    /// Counts a place, and keeps it when it is the first of its kind in the file. The detail is
+    /// only made then.
     pub(super) fn add(
         &mut self,
         code: Code,

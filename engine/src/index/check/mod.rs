@@ -1,4 +1,5 @@
-//! What is wrong with an index file? Every problem of it, given its bytes and the batches of its log.
+//! What is wrong with an index file? Every problem of it, given its bytes and the batches of its
+//! log.
 //!
 //! Each check is made of the bytes of one file, is then told in one pass what the log holds, in its
 //! order, and at the end gives what it found: at most one [`IndexProblem`] for each code, with the
@@ -10,8 +11,8 @@
 //! | `.timeindex` | [`TimeIndexCheck`] | every batch: its last offset, its largest timestamp |
 //! | `.txnindex` | [`TxnIndexCheck`] | every abort marker: the transaction that it ends |
 //!
-//! What counts as wrong is what could make a look-up miss something, and what Kafka would never have
-//! written; an index that has fewer entries than another would have is right.
+//! What counts as wrong is what could make a look-up miss something, and what Kafka would never
+//! have written; an index that has fewer entries than another would have is right.
 
 mod findings;
 mod offset;

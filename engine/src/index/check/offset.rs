@@ -13,11 +13,12 @@ use crate::problem::Code;
 /// ```
 ///
 /// A look-up of any offset from `offset` on begins at `position` at the earliest, so what it passes
-/// over is exactly the batches before, and their last offsets are smaller: nothing is missed. Was the
-/// left side not so, a look-up of `offset` would begin behind its batch. Was the right side not so, the
-/// look-up would only begin too early; but that is no entry that Kafka writes (it writes the last
-/// offset itself), so it is told, too. Between the two lies what is harmless: the offset of any record
-/// of the batch, and, where compaction took batches away, the offsets between two batches.
+/// over is exactly the batches before, and their last offsets are smaller: nothing is missed. Was
+/// the left side not so, a look-up of `offset` would begin behind its batch. Was the right side not
+/// so, the look-up would only begin too early; but that is no entry that Kafka writes (it writes
+/// the last offset itself), so it is told, too. Between the two lies what is harmless: the offset
+/// of any record of the batch, and, where compaction took batches away, the offsets between two
+/// batches.
 ///
 /// ```
 /// use siltstone::index::check::OffsetIndexCheck;
@@ -85,8 +86,8 @@ impl<'a> OffsetIndexCheck<'a> {
         check
     }
 
-    /// Tells of the next batch: the byte where it starts and its last offset. Batches come in the order
-    /// of the log, all valid ones of the segment.
+    /// Tells of the next batch: the byte where it starts and its last offset. Batches come in the
+    /// order of the log, all valid ones of the segment.
     #[inline]
     pub fn batch(&mut self, position: u64, last_offset: i64) {
         if self.next_position <= position {
@@ -107,8 +108,8 @@ impl<'a> OffsetIndexCheck<'a> {
                 let position = position_of(slot, ENTRY_SIZE);
                 self.findings.add(Code::IndexBeyondLog, position, Some(entry.offset), || {
                     format!(
-                        "entry {slot} names position {} for offset {}, but the log ends at position \
-                         {end_position}",
+                        "entry {slot} names position {} for offset {}, but the log ends at \
+                         position {end_position}",
                         entry.position, entry.offset
                     )
                 });
@@ -266,6 +267,7 @@ mod tests {
     use super::super::super::offset::OffsetIndexBuilder;
     use super::*;
     use proptest::prelude::*;
+    use proptest::sample::Index;
 
     /// Batches as (position, first offset, last offset), and the end of the log.
     #[derive(Debug)]
@@ -457,7 +459,7 @@ mod tests {
         #[test]
         fn an_index_without_problems_misses_no_batch(
             log in logs(),
-            picks in prop::collection::vec((any::<prop::sample::Index>(), -2i64..=1, 0u8..20), 0..4),
+            picks in prop::collection::vec((any::<Index>(), -2i64..=1, 0u8..20), 0..4),
         ) {
             // Entries of real batches, more or less: an offset off by a few, some inside a batch.
             let mut entries: Vec<(i32, i32)> = picks
@@ -495,7 +497,8 @@ mod tests {
             picks in prop::collection::vec(any::<bool>(), 12),
         ) {
             let mut index = OffsetIndexBuilder::new(0, 4096).unwrap();
-            for ((position, _, last), _) in log.batches.iter().zip(picks).filter(|(_, pick)| *pick) {
+            let picked = log.batches.iter().zip(picks).filter(|(_, is_picked)| *is_picked);
+            for ((position, _, last), _) in picked {
                 index.append(*last, i32::try_from(*position).unwrap()).unwrap();
             }
             prop_assert_eq!(check(index.as_bytes(), 0, &log), vec![]);

@@ -7,14 +7,14 @@ use crate::units::NO_TIMESTAMP;
 
 /// The check of a time index against the batches of its segment.
 ///
-/// An entry `(timestamp, offset)` is right when the batch that holds `offset` has `timestamp` as its
-/// largest one, and every batch before it only smaller ones.
+/// An entry `(timestamp, offset)` is right when the batch that holds `offset` has `timestamp` as
+/// its largest one, and every batch before it only smaller ones.
 ///
-/// A look-up of a timestamp from `timestamp` on begins at `offset` at the earliest, so what it passes
-/// over is exactly the batches before: none of them may hold a record that is as late. And the last
-/// entry is taken for the segment's largest timestamp, which retention goes by: so the batch must
-/// really carry it. As in the offset index, Kafka writes the last offset of the batch, and any offset
-/// behind the batch before is as good.
+/// A look-up of a timestamp from `timestamp` on begins at `offset` at the earliest, so what it
+/// passes over is exactly the batches before: none of them may hold a record that is as late. And
+/// the last entry is taken for the segment's largest timestamp, which retention goes by: so the
+/// batch must really carry it. As in the offset index, Kafka writes the last offset of the batch,
+/// and any offset behind the batch before is as good.
 #[derive(Debug)]
 pub struct TimeIndexCheck<'a> {
     entries: TimeEntries<'a>,
@@ -37,8 +37,8 @@ pub struct TimeIndexFindings {
     /// What is wrong with the entries there are.
     pub problems: Vec<IndexProblem>,
     /// That the last entry is not of the segment's largest timestamp
-    /// ([`TimeindexShort`](Code::TimeindexShort)): a fault of a segment that was rolled or closed, and
-    /// the normal state of one that is being written.
+    /// ([`TimeindexShort`](Code::TimeindexShort)): a fault of a segment that was rolled or closed,
+    /// and the normal state of one that is being written.
     pub short: Option<IndexProblem>,
 }
 
@@ -85,8 +85,8 @@ impl<'a> TimeIndexCheck<'a> {
         check
     }
 
-    /// Tells of the next batch: its last offset and its largest timestamp (-1 for none). Batches come in
-    /// the order of the log, all valid ones of the segment.
+    /// Tells of the next batch: its last offset and its largest timestamp (-1 for none). Batches
+    /// come in the order of the log, all valid ones of the segment.
     #[inline]
     pub fn batch(&mut self, last_offset: i64, max_timestamp_ms: i64) {
         if self.next_offset <= last_offset {
@@ -269,6 +269,7 @@ mod tests {
     use super::super::super::time::TimeIndexBuilder;
     use super::*;
     use proptest::prelude::*;
+    use proptest::sample::Index;
 
     /// The last offset and the largest timestamp of each batch.
     type Log = Vec<(i64, i64)>;
@@ -423,7 +424,7 @@ mod tests {
         #[test]
         fn an_index_without_problems_misses_no_record(
             log in logs(),
-            picks in prop::collection::vec((any::<prop::sample::Index>(), -1i32..=1, -1i64..=1), 0..4),
+            picks in prop::collection::vec((any::<Index>(), -1i64..=1, -1i64..=1), 0..4),
         ) {
             let batches = batches(&log);
             // Entries of real batches, more or less.
@@ -432,7 +433,8 @@ mod tests {
                 .filter(|_| !batches.is_empty())
                 .map(|(pick, offset_off, time_off)| {
                     let (last, timestamp) = pick.get(&batches);
-                    (timestamp + time_off * i64::from(*offset_off), i32::try_from(*last).unwrap() + offset_off)
+                    let offset = i32::try_from(last + offset_off).unwrap();
+                    (timestamp + time_off * offset_off, offset)
                 })
                 .collect();
             entries.sort();

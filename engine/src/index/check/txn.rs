@@ -12,21 +12,21 @@ pub enum History {
     /// All that was written since they began: an entry must be just what the log tells.
     Whole,
     /// Compaction may have taken batches, or the segments are gone in which transactions began. The
-    /// entry was made when all was there: its transaction may begin earlier than the log tells, and its
-    /// last stable offset may be smaller.
+    /// entry was made when all was there: its transaction may begin earlier than the log tells, and
+    /// its last stable offset may be smaller.
     Partial,
 }
 
 /// The check of a transaction index against the abort markers of its segment.
 ///
 /// Every aborted transaction whose records the log still holds must have its entry, or a
-/// read-committed reader is handed aborted records; and no entry may be there without its marker, or
-/// the reader drops records of a transaction that was committed.
+/// read-committed reader is handed aborted records; and no entry may be there without its marker,
+/// or the reader drops records of a transaction that was committed.
 ///
 /// The last stable offset tells a reader when to stop, so it must not lie behind the beginning of a
-/// transaction that ends later. As long as one is open it is where that one begins. When none is, the
-/// leader writes the offset behind the marker; a follower that appends many batches at once knows
-/// already where the next transaction begins, and writes that.
+/// transaction that ends later. As long as one is open it is where that one begins. When none is,
+/// the leader writes the offset behind the marker; a follower that appends many batches at once
+/// knows already where the next transaction begins, and writes that.
 #[derive(Debug)]
 pub struct TxnIndexCheck<'a> {
     entries: TxnEntries<'a>,
@@ -69,8 +69,8 @@ impl<'a> TxnIndexCheck<'a> {
         self.history = History::Partial;
     }
 
-    /// Tells of the next abort marker that ends a transaction whose beginning is known; `txn` is what
-    /// a walk of the log, batch by batch, makes of it. Markers come in the order of the log.
+    /// Tells of the next abort marker that ends a transaction whose beginning is known; `txn` is
+    /// what a walk of the log, batch by batch, makes of it. Markers come in the order of the log.
     pub fn aborted(&mut self, txn: &AbortedTxn) {
         self.pass_entries_below(txn.last_offset);
         self.bound_stable_offset(txn.first_offset, || {
@@ -91,8 +91,8 @@ impl<'a> TxnIndexCheck<'a> {
         }
     }
 
-    /// Tells of the next abort marker that stands alone: the log does not show where its transaction
-    /// began. An entry for it may be there, or not.
+    /// Tells of the next abort marker that stands alone: the log does not show where its
+    /// transaction began. An entry for it may be there, or not.
     pub fn lone_marker(&mut self, producer_id: i64, offset: i64) {
         self.pass_entries_below(offset);
         if let Some((slot, entry)) = self.next()
@@ -247,7 +247,8 @@ impl<'a> TxnIndexCheck<'a> {
         });
     }
 
-    /// The log tells of a transaction that has no entry; it would stand before `slot`, or at the end.
+    /// The log tells of a transaction that has no entry; it would stand before `slot`, or at the
+    /// end.
     fn add_missing(&mut self, slot: Option<usize>, txn: &AbortedTxn) {
         let position = position_of(slot.unwrap_or(self.entries.count()), ENTRY_SIZE);
         let code = if self.exists { Code::TxnindexMismatch } else { Code::TxnindexMissing };
@@ -270,6 +271,7 @@ mod tests {
     use super::super::super::txn::TxnIndexBuilder;
     use super::*;
     use proptest::prelude::*;
+    use proptest::sample::Index;
 
     fn txn(producer_id: i64, first: i64, last: i64, stable: i64) -> AbortedTxn {
         AbortedTxn {
@@ -446,7 +448,7 @@ mod tests {
         #[test]
         fn an_index_without_problems_answers_as_the_right_one_does(
             (log, end_offset) in logs(),
-            entry in any::<prop::sample::Index>(),
+            entry in any::<Index>(),
             field in 0usize..4,
             flip in 1u8..32,
         ) {

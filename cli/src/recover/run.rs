@@ -10,6 +10,7 @@ use siltstone::dir::recover::{
 };
 use siltstone::io::Storage;
 use siltstone::segment::rebuild::IndexSettings;
+use siltstone::uuid::Uuid;
 use siltstone::{Error, Kind, Result};
 
 use crate::Outcome;
@@ -39,6 +40,7 @@ struct Job<'a> {
     session: &'a Session,
     targets: Vec<Target>,
     settings: Settings,
+    topic_id: Option<Uuid>,
     now_ms: i64,
     threads: usize,
 }
@@ -63,11 +65,18 @@ fn prepare<'a>(args: &'a RecoverArgs, session: &'a Session) -> Result<Job<'a>> {
         ("--truncate-to", args.truncate_to.is_some()),
         ("--recovery-point", args.recovery_point.is_some()),
         ("--log-start-offset", args.log_start_offset.is_some()),
+        ("--topic-id", args.topic_id.is_some()),
     ];
     if let Some((option, _)) = alone.iter().find(|(_, given)| *given && !is_one_partition) {
         let why = format!("{option} is for one partition; name its directory alone");
         return Err(Error::new(Kind::InvalidArgument, why));
     }
+    let topic_id = match &args.topic_id {
+        None => None,
+        Some(text) => Some(Uuid::parse(text).ok_or_else(|| {
+            Error::new(Kind::InvalidArgument, format!("--topic-id: {text} is no topic id"))
+        })?),
+    };
     let dirs = dirs_of(&targets);
     let settings = Settings::read(
         storage,
@@ -87,6 +96,7 @@ fn prepare<'a>(args: &'a RecoverArgs, session: &'a Session) -> Result<Job<'a>> {
         session,
         targets,
         settings,
+        topic_id,
         now_ms: args.now_ms.unwrap_or_else(now_ms),
         threads: args.threads.map_or(available, usize::from),
     })
@@ -174,6 +184,7 @@ impl Job<'_> {
             discard_lost: args.discard_lost,
             quarantine: args.quarantine.clone(),
             truncate_to: args.truncate_to,
+            topic_id: self.topic_id,
             clean_shutdown: args.clean_shutdown,
             recovery_point: args.recovery_point,
             log_start_offset: args.log_start_offset,

@@ -107,6 +107,7 @@ impl Group<'_> {
             allow_loss: options.allow_loss,
             discard_lost: options.discard_lost,
             truncate_to: options.truncate_to,
+            topic_id: options.topic_id,
             remote_storage: settings.remote_storage,
             index: settings.index,
             now_ms: options.now_ms,

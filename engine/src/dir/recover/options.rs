@@ -7,6 +7,7 @@ use crate::io::MapMode;
 use crate::log::recover::Plan;
 use crate::problem::Problem;
 use crate::segment::rebuild::IndexSettings;
+use crate::uuid::Uuid;
 
 /// What recovery must know of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct DirRecoverOptions<'a> {
     pub quarantine: Option<PathBuf>,
     /// Cut the log here; for one partition.
     pub truncate_to: Option<i64>,
+    /// The topic id that the partition must have; for one partition.
+    pub topic_id: Option<Uuid>,
     /// Take the directory for cleanly stopped.
     pub clean_shutdown: bool,
     /// Recovery point in place of the checkpoint's.

@@ -38,7 +38,7 @@ pub fn analyse(
         Err(error) => return Err(error),
     };
     let mut problems = inventory.problems.clone();
-    if let Some(refusal) = refusal_by_names(storage, &inventory, &mut problems)? {
+    if let Some(refusal) = refusal_by_names(storage, &inventory, options, &mut problems)? {
         return Ok(Plan {
             dir: dir.to_path_buf(),
             refusal: Some(refusal),
@@ -72,6 +72,7 @@ fn refused(dir: &Path, problems: Vec<Problem>, code: Code, reason: String) -> Pl
 fn refusal_by_names(
     storage: &dyn Storage,
     inventory: &Inventory,
+    options: &RecoverOptions,
     problems: &mut Vec<Problem>,
 ) -> Result<Option<Refusal>> {
     let grave = |problem: &&Problem| problem.severity >= Severity::Corrupt;
@@ -86,25 +87,31 @@ fn refusal_by_names(
     let outcome = storage.read(&path, METADATA_BYTES_MAX).and_then(|bytes| {
         meta::parse_partition_metadata(&bytes).map_err(|error| error.in_file(&path))
     });
-    match outcome {
-        Ok(_) => Ok(None),
+    let (code, detail) = match outcome {
+        Ok(found) => match options.topic_id {
+            Some(wanted) if wanted != found => {
+                (Code::TopicIdMismatch, format!("the topic id is {found}, not {wanted}"))
+            }
+            _ => return Ok(None),
+        },
         Err(error) if matches!(error.kind(), Kind::Corrupt | Kind::Unsupported | Kind::Limit) => {
-            problems.push(Problem {
-                code: Code::PartitionMetadata,
-                severity: Severity::Refused,
-                file: METADATA_FILE.to_owned(),
-                position: None,
-                offset: None,
-                detail: error.message().to_owned(),
-            });
-            let reason = format!(
-                "{METADATA_FILE} cannot be read ({}), so nobody can say whose log this is; restore it from another replica",
-                error.message()
-            );
-            Ok(Some(Refusal { code: Code::PartitionMetadata, reason, loss: None }))
+            (Code::PartitionMetadata, format!("cannot be read: {}", error.message()))
         }
-        Err(error) => Err(error),
-    }
+        Err(error) => return Err(error),
+    };
+    let reason = format!(
+        "{METADATA_FILE}: {detail}; so this is not known to be the log that is meant. Restore the file, or copy the \
+         partition from another replica"
+    );
+    problems.push(Problem {
+        code,
+        severity: Severity::Refused,
+        file: METADATA_FILE.to_owned(),
+        position: None,
+        offset: None,
+        detail,
+    });
+    Ok(Some(Refusal { code, reason, loss: None }))
 }
 
 /// The leader epochs of the checkpoint; `None` when it is missing or cannot be trusted.

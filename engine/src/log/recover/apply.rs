@@ -66,16 +66,19 @@ pub fn commit(storage: &dyn Storage, plan: &Plan) -> Result<()> {
         return Ok(());
     }
     let dir = &plan.dir;
-    if plan.actions.iter().any(|action| matches!(action, Action::Rename { .. })) {
-        put_swaps_in_place(storage, plan)?;
-    }
+    // What an interrupted compaction or split left comes first, up to the last swap that takes its final name.
+    let last_rename =
+        plan.actions.iter().rposition(|action| matches!(action, Action::Rename { .. }));
+    let (leftovers, rest) =
+        plan.actions.split_at(last_rename.map_or(0, |last| last.saturating_add(1)));
+    put_swaps_in_place(storage, dir, leftovers)?;
     if let Some(cut) = &plan.cut {
         cut_log(storage, dir, cut, plan.keep_lost)?;
     }
-    for action in &plan.actions {
+    for action in rest {
         match action {
-            Action::Rename { .. } => {}
             Action::Remove { name, .. } => remove_if_there(storage, &dir.join(name))?,
+            Action::Rename { from, to } => storage.rename(&dir.join(from), &dir.join(to))?,
             Action::Write { name, .. } => storage.rename(&beside(dir, name), &dir.join(name))?,
             Action::Shorten { name, size_bytes } => {
                 storage.open(&dir.join(name), OpenMode::ReadWrite)?.set_size(*size_bytes)?;
@@ -87,15 +90,17 @@ pub fn commit(storage: &dyn Storage, plan: &Plan) -> Result<()> {
 
 /// What the swaps replace goes first, durably: a swap in place beside a segment that it covers could not be told apart from
 /// two segments that overlap.
-fn put_swaps_in_place(storage: &dyn Storage, plan: &Plan) -> Result<()> {
-    let dir = &plan.dir;
-    for action in &plan.actions {
+fn put_swaps_in_place(storage: &dyn Storage, dir: &Path, leftovers: &[Action]) -> Result<()> {
+    if leftovers.is_empty() {
+        return Ok(());
+    }
+    for action in leftovers {
         if let Action::Remove { name, .. } = action {
             remove_if_there(storage, &dir.join(name))?;
         }
     }
     storage.sync_dir(dir)?;
-    for action in &plan.actions {
+    for action in leftovers {
         if let Action::Rename { from, to } = action {
             storage.rename(&dir.join(from), &dir.join(to))?;
         }

@@ -2,6 +2,7 @@
 
 use crate::io::MapMode;
 use crate::segment::rebuild::IndexSettings;
+use crate::uuid::Uuid;
 
 /// What recovery of one partition is told: what is known of its past, what it may do, and the topic's settings.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct RecoverOptions {
     pub discard_lost: bool,
     /// Cut the log here: the batch that holds this offset, and everything behind it, goes.
     pub truncate_to: Option<i64>,
+    /// The topic id that the partition must have.
+    pub topic_id: Option<Uuid>,
     /// Whether remote storage is on for the topic: its log may start before its first local segment.
     pub remote_storage: bool,
     /// Shape of the indexes.
@@ -49,6 +52,7 @@ impl Default for RecoverOptions {
             allow_loss: false,
             discard_lost: false,
             truncate_to: None,
+            topic_id: None,
             remote_storage: false,
             index: IndexSettings::default(),
             now_ms: 0,

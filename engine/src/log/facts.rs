@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Kind, Result};
 use crate::index::{OffsetEntries, OffsetEntry, TimeEntries, TimeEntry, offset, time};
 use crate::io::{File, FileKind, MapMode, OpenMode, Reader, Source, Storage};
-use crate::record::batch::{BatchHeader, HEADER_SIZE};
+use crate::log::locate::confirmed;
 use crate::record::scan::{ScannedBatch, Stop, scan};
 use crate::segment::name::Parsed;
 use crate::segment::{FileName, FileRole, FileState};
@@ -160,17 +160,7 @@ impl LogFacts {
         source: &mut Reader<'_>,
     ) -> u64 {
         let entry = self.last_offset_entry(storage, base_offset).ok().flatten();
-        let Some(entry) = entry else { return 0 };
-        let Ok(position) = u64::try_from(entry.position) else { return 0 };
-        let window = source.window(position, HEADER_SIZE).unwrap_or_default();
-        let header = match window.get(16) {
-            Some(0 | 1) => BatchHeader::parse_legacy(window),
-            _ => BatchHeader::parse(window),
-        };
-        match header {
-            Some(header) if header.last_offset() == entry.offset => position,
-            _ => 0,
-        }
+        entry.and_then(|entry| confirmed(entry, source)).unwrap_or_default()
     }
 
     fn last_offset_entry(

@@ -4,6 +4,8 @@ use std::fmt;
 
 use super::producer::LastBatch;
 use crate::error::{Error, Kind};
+use crate::record::BatchHeader;
+use crate::record::control::Control;
 
 /// What one batch with a producer id means to the state of its producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,36 @@ pub enum EventKind {
 }
 
 impl ProducerEvent {
+    /// What a batch says of its producer; `None` when it has none, or says nothing that could be read. `control` is what
+    /// it says if it is a control batch.
+    #[inline]
+    #[must_use]
+    pub fn of_batch(header: &BatchHeader, control: Option<Control>) -> Option<Self> {
+        if !header.has_producer_id() {
+            return None;
+        }
+        let kind = match control {
+            None => EventKind::Data { transactional: header.is_transactional() },
+            Some(Control::End(marker)) => EventKind::Marker {
+                abort: marker.is_abort,
+                coordinator_epoch: marker.coordinator_epoch,
+                timestamp: marker.timestamp_ms,
+            },
+            Some(Control::Empty) => EventKind::EmptyControl,
+            Some(Control::Other(_) | Control::Broken(_)) => return None,
+        };
+        Some(ProducerEvent {
+            producer_id: header.producer_id,
+            producer_epoch: header.producer_epoch,
+            base_sequence: header.base_sequence,
+            last_sequence: header.last_sequence(),
+            base_offset: header.base_offset,
+            last_offset: header.last_offset(),
+            max_timestamp: header.max_timestamp,
+            kind,
+        })
+    }
+
     /// The end of the batch, unless no state can take it, whatever it holds.
     #[inline]
     pub(super) fn last_batch(&self) -> Result<LastBatch, ReplayFault> {

@@ -11,7 +11,7 @@ use crate::record::BatchHeader;
 use crate::record::control::{Control, parse_control};
 use crate::record::scan::ScannedBatch;
 use crate::segment::rebuild::IndexRebuild;
-use crate::state::{EventKind, LeaderEpochs, ProducerEvent, ReplayState};
+use crate::state::{LeaderEpochs, ProducerEvent, ReplayState};
 use crate::units::is_addressable;
 
 /// What a fold needs of one batch: it can be kept while the bytes are gone.
@@ -188,28 +188,5 @@ impl SegmentFold<'_> {
 /// What a batch says of its producer; `None` when it has none, or says nothing that could be read.
 #[inline]
 pub fn producer_event(fact: &Fact) -> Option<ProducerEvent> {
-    let header = &fact.header;
-    if !header.has_producer_id() {
-        return None;
-    }
-    let kind = match fact.control {
-        None => EventKind::Data { transactional: header.is_transactional() },
-        Some(Control::End(marker)) => EventKind::Marker {
-            abort: marker.is_abort,
-            coordinator_epoch: marker.coordinator_epoch,
-            timestamp: marker.timestamp_ms,
-        },
-        Some(Control::Empty) => EventKind::EmptyControl,
-        Some(Control::Other(_) | Control::Broken(_)) => return None,
-    };
-    Some(ProducerEvent {
-        producer_id: header.producer_id,
-        producer_epoch: header.producer_epoch,
-        base_sequence: header.base_sequence,
-        last_sequence: header.last_sequence(),
-        base_offset: header.base_offset,
-        last_offset: header.last_offset(),
-        max_timestamp: header.max_timestamp,
-        kind,
-    })
+    ProducerEvent::of_batch(&fact.header, fact.control)
 }

@@ -16,6 +16,7 @@ mod session;
 mod settings;
 mod target;
 mod time;
+mod txns;
 mod verify;
 
 use std::io::{ErrorKind, Write};
@@ -48,6 +49,7 @@ enum Verb {
     Recover(Box<recover::RecoverArgs>),
     Ls(ls::LsArgs),
     Dump(dump::DumpArgs),
+    Txns(txns::TxnsArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -78,6 +80,7 @@ fn run(verb: &Verb, session: &Session) -> std::io::Result<Outcome> {
         Verb::Recover(args) => recover::run(args, session)?,
         Verb::Ls(args) => ls::run(args, session)?,
         Verb::Dump(args) => dump::run(args, session)?,
+        Verb::Txns(args) => txns::run(args, session)?,
         Verb::Completions(args) => completions::run(args)?,
     };
     std::io::stdout().flush()?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use siltstone::io::{FileKind, Storage};
-use siltstone::log::name::FolderName;
+use siltstone::log::{FolderKind, FolderName};
 use siltstone::segment::name::Parsed;
 use siltstone::segment::{FileName, FileRole};
 use siltstone::{Error, Kind, Result};
@@ -83,6 +83,44 @@ impl Target {
         match self {
             Target::File { path, .. } | Target::Partition(path) | Target::LogDir(path) => path,
         }
+    }
+}
+
+/// One partition directory among those that were given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PartitionDir {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// Its folder's name.
+    pub(crate) name: String,
+    /// What the name says; `None` for a directory that was given by itself and is called as it likes.
+    pub(crate) folder: Option<FolderName>,
+}
+
+impl PartitionDir {
+    /// The partition directory at `path`.
+    pub(crate) fn at(path: &Path) -> Self {
+        let name = file_name(path);
+        let folder = FolderName::parse(&name);
+        PartitionDir { path: path.to_path_buf(), name, folder }
+    }
+
+    /// The partition directories of a target, by name: of a log directory all that Kafka would know. A file has none.
+    pub(crate) fn of_target(storage: &dyn Storage, target: &Target) -> Result<Vec<Self>> {
+        let dir = match target {
+            Target::File { .. } => return Ok(Vec::new()),
+            Target::Partition(path) => return Ok(vec![PartitionDir::at(path)]),
+            Target::LogDir(path) => path,
+        };
+        let folders = storage.list(dir)?.into_iter();
+        let folders = folders.filter(|entry| entry.kind == FileKind::Directory);
+        let all = folders.map(|entry| PartitionDir::at(&dir.join(entry.name)));
+        Ok(all.filter(|partition| partition.folder.is_some()).collect())
+    }
+
+    /// Whether it is in use, as far as its name tells.
+    pub(crate) fn is_live(&self) -> bool {
+        self.folder.as_ref().is_none_or(|folder| folder.kind == FolderKind::Live)
     }
 }
 

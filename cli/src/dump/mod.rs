@@ -13,15 +13,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use siltstone::Result;
-use siltstone::io::FileKind;
-use siltstone::log::name::FolderName;
-use siltstone::log::{LogFacts, ReadOptions, Selection, read_log};
+use siltstone::log::{FolderName, LogFacts, ReadOptions, Selection, read_log};
 use siltstone::segment::{FileName, FileRole};
 
 use crate::Outcome;
 use crate::output;
 use crate::session::Session;
-use crate::target::{Content, Target, file_name};
+use crate::target::{Content, PartitionDir, Target, file_name};
 use decode::Topic;
 use line::Line;
 use printer::Printer;
@@ -155,25 +153,15 @@ struct Dump<'a> {
 
 impl Dump<'_> {
     fn target(&mut self, target: &Target) -> ControlFlow<()> {
-        match target {
-            Target::Partition(path) => self.partition(path),
-            Target::LogDir(path) => self.log_dir(path),
-            Target::File { path, content } => self.file(path, *content),
+        if let Target::File { path, content } = target {
+            return self.file(path, *content);
         }
-    }
-
-    fn log_dir(&mut self, path: &Path) -> ControlFlow<()> {
-        let entries = match self.session.storage().list(path) {
-            Ok(entries) => entries,
-            Err(error) => return self.printer.fail(&error),
-        };
-        for entry in entries {
-            let is_partition = FolderName::parse(&entry.name.to_string_lossy()).is_some();
-            if entry.kind == FileKind::Directory && is_partition {
-                self.partition(&path.join(&entry.name))?;
+        match PartitionDir::of_target(self.session.storage(), target) {
+            Ok(partitions) => {
+                partitions.iter().try_for_each(|partition| self.partition(&partition.path))
             }
+            Err(error) => self.printer.fail(&error),
         }
-        ControlFlow::Continue(())
     }
 
     fn partition(&mut self, path: &Path) -> ControlFlow<()> {

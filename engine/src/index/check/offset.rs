@@ -148,19 +148,15 @@ impl<'a> OffsetIndexCheck<'a> {
             rises &= previous <= entry.position;
             previous = entry.position;
             let Some(disorder) = disorder(&self.entries, slot) else { continue };
-            let code = match disorder {
-                Disorder::NegativePosition => Code::IndexPosition,
-                _ => Code::IndexOrder,
-            };
             let position = position_of(slot, ENTRY_SIZE);
-            self.findings.add(code, position, Some(entry.offset), || match disorder {
+            self.findings.add(Code::IndexOrder, position, Some(entry.offset), || match disorder {
                 Disorder::BelowBase => format!(
                     "entry {slot} names offset {}, below the base offset {}",
                     entry.offset,
                     self.entries.base_offset()
                 ),
                 Disorder::NegativePosition => {
-                    format!("entry {slot} names the negative position {}", entry.position)
+                    format!("entry {slot} names position {}, before the log", entry.position)
                 }
                 Disorder::OffsetAfter(before) => {
                     format!("entry {slot} goes backwards (offset {} after {before})", entry.offset)
@@ -420,8 +416,14 @@ mod tests {
         );
         let in_last = bytes(&[(11, 500)]);
         assert_eq!(found(&in_last, 0, &six(0)), [(Code::IndexPosition, 0, Some(11), 1)]);
+    }
+
+    #[test]
+    fn a_position_before_the_log_is_told_without_a_batch() {
         let negative = bytes(&[(3, -91)]);
-        assert_eq!(found(&negative, 0, &six(0)), [(Code::IndexPosition, 0, Some(3), 1)]);
+        assert_eq!(found(&negative, 0, &six(0)), [(Code::IndexOrder, 0, Some(3), 1)]);
+        let empty = Log { batches: vec![], end_position: 0 };
+        assert_eq!(found(&negative, 0, &empty), [(Code::IndexOrder, 0, Some(3), 1)]);
     }
 
     #[test]

@@ -32,10 +32,10 @@ pub const CRC_START: usize = 21;
 pub const MIN_SIZE_FIELD: i32 = 14;
 
 const ATTR_CODEC: u8 = 0x07;
-const ATTR_LOG_APPEND_TIME: u8 = 0x08;
-const ATTR_TRANSACTIONAL: u8 = 0x10;
-const ATTR_CONTROL: u8 = 0x20;
-const ATTR_DELETE_HORIZON: u8 = 0x40;
+pub(super) const ATTR_LOG_APPEND_TIME: u8 = 0x08;
+pub(super) const ATTR_TRANSACTIONAL: u8 = 0x10;
+pub(super) const ATTR_CONTROL: u8 = 0x20;
+pub(super) const ATTR_DELETE_HORIZON: u8 = 0x40;
 
 /// Who gave the records of a batch their timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,6 +46,21 @@ impl ControlType {
         }
     }
 
+    /// The kind's number, as it stands in the key.
+    #[must_use]
+    pub fn id(self) -> i16 {
+        match self {
+            ControlType::Abort => 0,
+            ControlType::Commit => 1,
+            ControlType::LeaderChange => 2,
+            ControlType::SnapshotHeader => 3,
+            ControlType::SnapshotFooter => 4,
+            ControlType::KraftVersion => 5,
+            ControlType::KraftVoters => 6,
+            ControlType::Unknown(id) => id,
+        }
+    }
+
     /// The kind's name, as Kafka spells it.
     #[must_use]
     pub fn as_str(self) -> &'static str {

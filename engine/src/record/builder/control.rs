@@ -200,25 +200,10 @@ fn write_control(
         last_offset: None,
         ..options
     };
-    let [high, low] = type_id(kind)?.to_be_bytes();
+    let [high, low] = kind.id().to_be_bytes();
     let mut builder = BatchBuilder::new(options)?;
     builder.append(timestamp_ms, Some(&[0, 0, high, low]), Some(value))?;
     builder.write_to(&mut Compressor::new(), out).map(drop)
-}
-
-fn type_id(kind: ControlType) -> Result<i16> {
-    match kind {
-        ControlType::Abort => Ok(0),
-        ControlType::Commit => Ok(1),
-        ControlType::LeaderChange => Ok(2),
-        ControlType::SnapshotHeader => Ok(3),
-        ControlType::SnapshotFooter => Ok(4),
-        ControlType::KraftVersion => Ok(5),
-        ControlType::KraftVoters => Ok(6),
-        ControlType::Unknown(_) => {
-            Err(Error::new(Kind::InvalidArgument, "an unknown control record cannot be written"))
-        }
-    }
 }
 
 #[cfg(test)]

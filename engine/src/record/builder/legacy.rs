@@ -2,12 +2,10 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::io::checksum::crc32;
-use crate::record::batch::LOG_OVERHEAD;
+use crate::record::batch::{ATTR_LOG_APPEND_TIME, LOG_OVERHEAD};
 use crate::record::codec::{Codec, Compression, Compressor};
 use crate::record::legacy::LegacyMessage;
 use crate::units::NO_TIMESTAMP;
-
-const ATTR_LOG_APPEND_TIME: u8 = 0x08;
 
 /// Appends one entry: offset, size, checksum and the message, exactly as its fields say. The
 /// timestamp is left out for magic 0.

@@ -1,13 +1,11 @@
 //! What does the writer of a batch choose?
 
 use crate::error::{Error, Kind, Result};
+use crate::record::batch::{
+    ATTR_CONTROL, ATTR_DELETE_HORIZON, ATTR_LOG_APPEND_TIME, ATTR_TRANSACTIONAL,
+};
 use crate::record::codec::Compression;
 use crate::units::{NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE};
-
-const ATTR_LOG_APPEND_TIME: u8 = 0x08;
-const ATTR_TRANSACTIONAL: u8 = 0x10;
-const ATTR_CONTROL: u8 = 0x20;
-const ATTR_DELETE_HORIZON: u8 = 0x40;
 
 /// What the header of a batch says beside what follows from the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

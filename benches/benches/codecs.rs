@@ -1,8 +1,9 @@
 //! How fast do payloads open and close, per codec and batch size, with kept contexts?
 //!
-//! Throughput is in bytes of records, not of their compressed form. Each round takes another payload, so that no branch
-//! predictor learns one by heart. `decompress_a_batch/lz4_flex` is the limit of `decompress_a_batch/lz4`: the same
-//! blocks, opened by the library without frame and scratch.
+//! Throughput is in bytes of records, not of their compressed form. Each round takes another
+//! payload, so that no branch predictor learns one by heart. `decompress_a_batch/lz4_flex` is the
+//! limit of `decompress_a_batch/lz4`: the same blocks, opened by the library without frame and
+//! scratch.
 
 #![allow(missing_docs, reason = "criterion's macro makes a public function")]
 

@@ -52,8 +52,8 @@ impl<'a> Stream<'a> {
         self.size_bytes
     }
 
-    /// Bytes of the payload that were not read yet. At the end of the stream: those that Kafka's reader never looks at, such as
-    /// a second lz4 frame.
+    /// Bytes of the payload that were not read yet. At the end of the stream: those that Kafka's
+    /// reader never looks at, such as a second lz4 frame.
     #[must_use]
     pub fn unread_size(&self) -> usize {
         match &self.source {
@@ -78,7 +78,8 @@ impl<'a> Stream<'a> {
             Source::Gzip(members) => members.fill(out),
             Source::Blocks { blocks, scratch, pending } => {
                 fill_from_blocks(blocks, scratch, pending, out, left).and_then(|size| {
-                    size.ok_or_else(|| CodecError::limit(self.codec, self.limit_bytes))
+                    let passed = || CodecError::limit(self.codec, self.limit_bytes);
+                    size.ok_or_else(passed)
                 })
             }
             Source::Zstd(frames) => frames.fill(out),

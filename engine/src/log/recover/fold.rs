@@ -170,7 +170,7 @@ impl SegmentFold<'_> {
             self.abort_markers = self.abort_markers.saturating_add(1);
         }
         let Some(producers) = &mut self.producers else { return };
-        let Some(event) = producer_event(fact) else { return };
+        let Some(event) = ProducerEvent::of_batch(&fact.header, fact.control) else { return };
         match producers.apply(&event) {
             Ok(Some(completed)) if completed.aborted => {
                 let entry = AbortedTxn {
@@ -186,10 +186,4 @@ impl SegmentFold<'_> {
             Err(_) => self.producer_faults = self.producer_faults.saturating_add(1),
         }
     }
-}
-
-/// What a batch says of its producer; `None` when it has none, or says nothing that could be read.
-#[inline]
-pub fn producer_event(fact: &Fact) -> Option<ProducerEvent> {
-    ProducerEvent::of_batch(&fact.header, fact.control)
 }

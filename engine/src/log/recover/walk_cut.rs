@@ -6,13 +6,14 @@ use std::ops::ControlFlow;
 use crate::error::{Error, Kind, Result};
 use crate::log::inventory::SegmentFiles;
 use crate::log::recover::analyse::bases;
-use crate::log::recover::fold::{Fact, Trouble, producer_event};
+use crate::log::recover::fold::{Fact, Trouble};
 use crate::log::recover::plan::{Action, Cut, CutReason, CutSegment, Outcome, Refusal};
 use crate::log::recover::walk::{Halt, Need, Walk};
 use crate::problem::{Code, Problem, Severity};
 use crate::record::scan::Stop;
 use crate::segment::damage::{Damage, Survivors, survivors};
 use crate::segment::{FileName, FileRole};
+use crate::state::ProducerEvent;
 
 impl Walk<'_> {
     /// The cut at damage. What lies behind it in later segments is counted.
@@ -288,7 +289,7 @@ impl Walk<'_> {
                         return ControlFlow::Break(());
                     }
                     if fact.header.last_offset() >= replay.from_offset
-                        && let Some(event) = producer_event(fact)
+                        && let Some(event) = ProducerEvent::of_batch(&fact.header, fact.control)
                     {
                         // What the state does not allow says nothing to it; the tail counts such batches.
                         let _ = state.apply(&event);

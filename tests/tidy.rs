@@ -1,10 +1,12 @@
-//! The architecture, checked: which module may use which, where `unsafe` may stand, and that every file belongs to something.
+//! The architecture, checked: which module may use which, where `unsafe` may stand, and that every
+//! file belongs to something.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The engine's modules; each may use those on its left, and those that share its place may not use each other.
+/// The engine's modules; each may use those on its left, and those that share its place may not use
+/// each other.
 const ORDER: [&[&str]; 8] = [
     &["io"],
     &["record"],

@@ -1,5 +1,7 @@
 //! What several targets share.
 
+pub mod directory;
+
 use siltstone::io::checksum;
 use siltstone::record::codec::{Codec, CodecError, Compression, Compressor, Decompressor};
 
@@ -15,7 +17,8 @@ pub fn split_i64(bytes: &[u8]) -> (i64, &[u8]) {
     }
 }
 
-/// Puts the checksums of a file of batches right, as far as they can be framed: no fuzzer guesses them.
+/// Puts the checksums of a file of batches right, as far as they can be framed: no fuzzer guesses
+/// them.
 pub fn fix_checksums(file: &mut [u8]) {
     let mut rest = file;
     while rest.len() >= 17 {
@@ -38,8 +41,8 @@ pub fn fix_checksums(file: &mut [u8]) {
     }
 }
 
-/// Opens a payload whole and piece by piece, which must agree, and compresses what came out again. The first byte picks the
-/// magic.
+/// Opens a payload whole and piece by piece, which must agree, and compresses what came out again.
+/// The first byte picks the magic.
 pub fn open(codec: Codec, bytes: &[u8]) {
     let Some((first, payload)) = bytes.split_first() else { return };
     let magic = (first % 3).cast_signed();

@@ -1,6 +1,6 @@
-// Writes KRaft metadata for the partition directories of a log directory, so that a single node takes them for its own;
-// without it a broker calls them stray. Missing meta.properties and partition.metadata files are written, too; nothing
-// else in DATA is touched.
+// Writes KRaft metadata for the partition directories of a log directory, so that a single node
+// takes them for its own; without it a broker calls them stray. Missing meta.properties and
+// partition.metadata files are written, too; nothing else in DATA is touched.
 //
 //   java -cp "LIB/*" Adopt.java DATA METADATA TOPICS.json
 //     TOPICS.json  {"topic": {"config": "value"}}
@@ -46,7 +46,7 @@ public class Adopt {
         records.add(new ApiMessageAndVersion(message, (short) version));
     }
 
-    /** Those of the data directory, completed; the metadata directory gets the same with an id of its own. */
+    /** Those of DATA, completed; the metadata directory gets the same with an id of its own. */
     static Properties metaProperties(Path data, Path metadata) throws IOException {
         Properties properties = new Properties();
         Path file = data.resolve("meta.properties");
@@ -75,7 +75,8 @@ public class Adopt {
         for (Feature feature : Feature.PRODUCTION_FEATURES) {
             short level = feature.defaultLevel(VERSION);
             if (level > 0) {
-                add(new FeatureLevelRecord().setName(feature.featureName()).setFeatureLevel(level), 0);
+                add(new FeatureLevelRecord().setName(feature.featureName())
+                    .setFeatureLevel(level), 0);
             }
         }
     }
@@ -87,7 +88,8 @@ public class Adopt {
             for (Path path : entries) {
                 String name = path.getFileName().toString();
                 int dash = name.lastIndexOf('-');
-                if (dash > 0 && Files.isDirectory(path) && name.substring(dash + 1).matches("\\d+")) {
+                boolean isNamed = dash > 0 && name.substring(dash + 1).matches("\\d+");
+                if (isNamed && Files.isDirectory(path)) {
                     topics.computeIfAbsent(name.substring(0, dash), topic -> new TreeMap<>())
                         .put(Integer.parseInt(name.substring(dash + 1)), path);
                 }
@@ -101,7 +103,9 @@ public class Adopt {
             Path file = partition.resolve("partition.metadata");
             if (!Files.exists(file)) continue;
             for (String line : Files.readAllLines(file)) {
-                if (line.startsWith("topic_id: ")) return Uuid.fromString(line.substring(10).trim());
+                if (line.startsWith("topic_id: ")) {
+                    return Uuid.fromString(line.substring(10).trim());
+                }
             }
         }
         return Uuid.randomUuid();

@@ -30,10 +30,11 @@ public class Offsets {
         Map<String, Object> line = new LinkedHashMap<>();
         line.put("partition", partition.toString());
         IsolationLevel all = IsolationLevel.READ_UNCOMMITTED;
+        IsolationLevel committed = IsolationLevel.READ_COMMITTED;
         put(admin, partition, line, "start", OffsetSpec.earliest(), all);
         put(admin, partition, line, "localStart", OffsetSpec.earliestLocal(), all);
         put(admin, partition, line, "end", OffsetSpec.latest(), all);
-        put(admin, partition, line, "lastStable", OffsetSpec.latest(), IsolationLevel.READ_COMMITTED);
+        put(admin, partition, line, "lastStable", OffsetSpec.latest(), committed);
         System.out.println(new ObjectMapper().writeValueAsString(line));
     }
 

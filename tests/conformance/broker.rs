@@ -70,8 +70,9 @@ impl Kafka {
         Ok(Kafka { lib })
     }
 
-    /// Starts a broker on `data`, asks it for its offsets and stops it. `topics` are the topics' configs; topics keep their
-    /// remote settings only when there is a `remote` folder. `data` is what the broker leaves afterwards.
+    /// Starts a broker on `data`, asks it for its offsets and stops it. `topics` are the topics'
+    /// configs; topics keep their remote settings only when there is a `remote` folder. `data` is
+    /// what the broker leaves afterwards.
     pub fn judge(&self, data: &Path, topics: &Value, remote: Option<&Path>) -> Judgement {
         let work = TempDir::with_prefix("siltstone-kafka-").expect("a temporary directory");
         let work = work.path();
@@ -246,8 +247,9 @@ fn offsets(line: &str) -> (String, Offsets) {
 
 type Sums = [(String, u64, String)];
 
-/// What a clean start and stop may not change. The files beside the partitions are not looked at; a broker that becomes leader
-/// adds a line to the leader epochs, and snapshots that belong to no segment go at each clean start.
+/// What a clean start and stop may not change. The files beside the partitions are not looked at; a
+/// broker that becomes leader adds a line to the leader epochs, and snapshots that belong to no
+/// segment go at each clean start.
 fn changed(before: &Sums, after: &Sums) -> Vec<String> {
     let both: [BTreeMap<&str, &str>; 2] =
         [before, after].map(|sums| sums.iter().map(|(name, _, sum)| (&**name, &**sum)).collect());

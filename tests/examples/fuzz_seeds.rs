@@ -1,4 +1,5 @@
-//! Writes what the fuzz targets begin with: pieces of the kits and the cases, one folder for each target.
+//! Writes what the fuzz targets begin with: pieces of the kits and the cases, one folder for each
+//! target.
 //!
 //! ```text
 //! cargo run --package siltstone-tests --example fuzz_seeds -- fuzz/corpus
@@ -33,8 +34,9 @@ fn main() {
         }
     }
     for case in cases("verify") {
-        let (dir, _) = case.unpack();
+        let (dir, name) = case.unpack();
         from_case(&mut seeds, dir.path());
+        from_partition(&mut seeds, &dir.path().join(name));
     }
     for (kind, count) in &seeds.counts {
         println!("{count:5} {kind}");
@@ -103,6 +105,23 @@ fn from_case(seeds: &mut Seeds, dir: &Path) {
     }
 }
 
+/// A whole partition directory, with each way to recover it.
+fn from_partition(seeds: &mut Seeds, dir: &Path) {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).expect("a directory").filter_map(Result::ok) {
+        let Ok(bytes) = fs::read(entry.path()) else { continue };
+        let name = entry.file_name().display().to_string();
+        files.push(u8::try_from(name.len()).expect("a short name"));
+        files.extend(name.as_bytes());
+        let size = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+        files.extend(size.to_be_bytes());
+        files.extend(&bytes[..size.into()]);
+    }
+    for flags in [0, 1, 2, 2 + 32, 2 + 64] {
+        seeds.add("recover", &format!("of cases {}", files.len()), &[&[flags, 0, 0], &files]);
+    }
+}
+
 /// Seeds that are a file as it is.
 fn from_file(seeds: &mut Seeds, name: &str, bytes: &[u8]) {
     seeds.add("name", "file", &[name.as_bytes()]);
@@ -123,7 +142,8 @@ fn from_file(seeds: &mut Seeds, name: &str, bytes: &[u8]) {
     }
 }
 
-/// Seeds from the batches of a log: some batches in a row, payloads, old entries, records of Kafka's own topics.
+/// Seeds from the batches of a log: some batches in a row, payloads, old entries, records of
+/// Kafka's own topics.
 fn from_log(seeds: &mut Seeds, partition: &str, log: &[u8]) {
     let mut decompressor = Decompressor::new();
     let mut visit = |batch: ScannedBatch<'_>| {

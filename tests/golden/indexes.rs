@@ -114,8 +114,9 @@ fn check_lookups(label: &str, segment: &LoadedSegment) {
     }
 }
 
-/// As a log does it: from the segment of the first offset on, until one says that there is nothing more. Kafka quirk: what is
-/// asked of a segment begins at the log start offset, not at the first offset asked for.
+/// As a log does it: from the segment of the first offset on, until one says that there is nothing
+/// more. Kafka quirk: what is asked of a segment begins at the log start offset, not at the first
+/// offset asked for.
 fn check_aborted(label: &str, loaded: &Loaded) {
     let files: Vec<(i64, Vec<u8>)> = loaded
         .segments

@@ -1,4 +1,5 @@
-//! Golden tests: what is read equals what Kafka's own classes read from the same bytes, for every state of every kit.
+//! Golden tests: what is read equals what Kafka's own classes read from the same bytes, for every
+//! state of every kit.
 
 mod fixtures;
 mod indexes;
@@ -9,7 +10,6 @@ mod recover;
 mod replicas;
 mod settings;
 mod state;
-mod verify;
 
 use siltstone_tests::expect::Expectation;
 use siltstone_tests::kits::{Kit, State};

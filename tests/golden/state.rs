@@ -78,7 +78,8 @@ fn offset_checkpoints_are_kafkas(kit: &str) {
         let number = number.parse().expect("a partition's number");
         let line = |file: &str| {
             let bytes = partition.state.read(&format!("data/{file}"))?;
-            // The checkpoint of the cleaner is an empty file until something was cleaned; these are not.
+            // The checkpoint of the cleaner is an empty file until something was cleaned; these are
+            // not.
             OffsetCheckpoint::parse(&bytes).expect(file).get(topic, number)
         };
         let label = partition.label();

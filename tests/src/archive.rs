@@ -1,7 +1,7 @@
 //! A packed folder tree, held in memory without its runs of zeros.
 //!
-//! Index files of a killed broker are 10 MiB of zeros on paper: a kit of a few megabytes unpacks to hundreds. So files are
-//! kept as the blocks that are not zero, and unpacked as sparse files.
+//! Index files of a killed broker are 10 MiB of zeros on paper: a kit of a few megabytes unpacks to
+//! hundreds. So files are kept as the blocks that are not zero, and unpacked as sparse files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,7 +1,9 @@
-//! Cases: small damaged inputs, each with the right answer, made after public reports of damage to Kafka-format storage.
+//! Cases: small damaged inputs, each with the right answer, made after public reports of damage to
+//! Kafka-format storage.
 //!
-//! [`check`] runs `verify`, and `recover` where the case says what must come of it, on a fresh copy and compares every key that the
-//! case expects: verdict, codes, positions, offsets, counts, memory, and that reading changed nothing.
+//! [`check`] runs `verify`, and `recover` where the case says what must come of it, on a fresh copy
+//! and compares every key that the case expects: verdict, codes, positions, offsets, counts,
+//! memory, and that reading changed nothing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +36,8 @@ impl Case {
         self.text("kind")
     }
 
-    /// What is asked: `verify` (and `recover`), `plan-uploads`, `scenario` or `recipe` (which has no data).
+    /// What is asked: `verify` (and `recover`), `plan-uploads`, `scenario` or `recipe` (which has
+    /// no data).
     #[must_use]
     pub fn op(&self) -> &str {
         self.text("op")
@@ -87,7 +90,8 @@ pub fn cases(op: &str) -> Vec<Case> {
     list.iter().cloned().map(Case).filter(|case| case.op() == op).collect()
 }
 
-/// Everything that is wrong with the answers of `siltstone verify` and `recover` to a case; empty when all is right.
+/// Everything that is wrong with the answers of `siltstone verify` and `recover` to a case; empty
+/// when all is right.
 ///
 /// # Panics
 ///

@@ -1,7 +1,8 @@
 //! What Kafka's own classes say about one partition in one state.
 //!
-//! `raw` is what is on disk before loading; `loaded` is Kafka's log after loading a copy of it, with the clock at `now_ms` and a
-//! producer expiry of 2147483647 ms. Rows are arrays in the JSON; their columns are named at each field here.
+//! `raw` is what is on disk before loading; `loaded` is Kafka's log after loading a copy of it,
+//! with the clock at `now_ms` and a producer expiry of 2147483647 ms. Rows are arrays in the JSON;
+//! their columns are named at each field here.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,8 @@ pub type TimeIndexEntry = (i64, i64);
 /// Version, producer id, first offset, last offset, last stable offset.
 pub type AbortedTxn = (i16, i64, i64, i64, i64);
 
-/// From, upper bound, and producer id, first, last and last stable offset of each aborted transaction.
+/// From, upper bound, and producer id, first, last and last stable offset of each aborted
+/// transaction.
 pub type AbortedTxns = (i64, i64, Vec<(i64, i64, i64, i64)>);
 
 /// From offset, last stable offset, and base and next base of each segment that may be uploaded.
@@ -94,7 +96,8 @@ pub struct Producer {
     pub first_data_offset: i64,
     /// Last offset of the remembered batches, -1 without one.
     pub last_data_offset: i64,
-    /// First sequence, last sequence, first offset, last offset, timestamp of each remembered batch.
+    /// First sequence, last sequence, first offset, last offset, timestamp of each remembered
+    /// batch.
     pub batches: Vec<(i32, i32, i64, i64, i64)>,
 }
 
@@ -204,7 +207,8 @@ impl From<Vec<Value>> for Record {
     }
 }
 
-/// A byte string as expectations have it: hex up to 24 bytes, else its length and the first 32 hex digits of its SHA-256.
+/// A byte string as expectations have it: hex up to 24 bytes, else its length and the first 32 hex
+/// digits of its SHA-256.
 #[must_use]
 pub fn blob(bytes: Option<&[u8]>) -> Option<String> {
     bytes.map(|bytes| match bytes.len() {
@@ -293,7 +297,8 @@ pub struct Loaded {
     pub epoch_for_offset: Vec<(i64, Option<i32>)>,
     /// Which segments the broker's own copy task would choose.
     pub upload_candidates: Vec<UploadCandidates>,
-    /// Target (-1 latest, -2 earliest, -3 largest timestamp, -4 earliest local), then what was found or null.
+    /// Target (-1 latest, -2 earliest, -3 largest timestamp, -4 earliest local), then what was
+    /// found or null.
     #[serde(default)]
     pub fetch_offset_by_timestamp: Vec<Vec<Value>>,
     /// Start, size limit, isolation, then what was read or an error.
@@ -332,6 +337,7 @@ pub struct LoadedSegment {
     pub time_index_lookup: Vec<(i64, i64, i64)>,
     /// Target, starting offset, then timestamp, offset, leader epoch, or null.
     pub find_offset_by_timestamp: Vec<Vec<Option<i64>>>,
-    /// Start, size limit, whether one whole batch is wanted, then position, bytes, whether the first is cut, or null.
+    /// Start, size limit, whether one whole batch is wanted, then position, bytes, whether the
+    /// first is cut, or null.
     pub segment_read: Vec<Vec<Value>>,
 }

@@ -110,7 +110,8 @@ impl State {
         format!("{}/{}", self.kit.name, self.name)
     }
 
-    /// The clock of this state, in milliseconds since 1970: recovery at this time gives the expected bytes.
+    /// The clock of this state, in milliseconds since 1970: recovery at this time gives the
+    /// expected bytes.
     ///
     /// # Panics
     ///

@@ -1,5 +1,5 @@
-//! What the black-box tests share: log directories that a real Kafka wrote, what Kafka's own classes say about them, damaged
-//! inputs with the right answers, and the command line under test.
+//! What the black-box tests share: log directories that a real Kafka wrote, what Kafka's own
+//! classes say about them, damaged inputs with the right answers, and the command line under test.
 
 pub mod archive;
 pub mod cases;
@@ -23,7 +23,8 @@ pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Every file below `dir` with its size and SHA-256, sorted by path: the form of an expectation's file lists.
+/// Every file below `dir` with its size and SHA-256, sorted by path: the form of an expectation's
+/// file lists.
 ///
 /// # Panics
 ///

@@ -1,4 +1,5 @@
-//! The command line under test: found or built once, run with a time limit, its exit and peak memory looked at.
+//! The command line under test: found or built once, run with a time limit, its exit and peak
+//! memory looked at.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -113,7 +114,8 @@ fn read_back(file: &mut File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Tests cannot name the binary of another package, so it is built here, with the profile of the test itself.
+/// Tests cannot name the binary of another package, so it is built here, with the profile of the
+/// test itself.
 fn build() -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     let profile_dir = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");

@@ -1,0 +1,64 @@
+//! Recovery of a partition directory on the simulated disk: it ends, a second one finds nothing to
+//! do, pieces side by side come to the same files as one walk, and an analysis alone changes
+//! nothing.
+#![no_main]
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use siltstone::io::SimDisk;
+use siltstone::log::recover::{Plan, RecoverOptions, Silent, analyse, commit, prepare};
+use siltstone_fuzz::directory::Directory;
+
+const DIR: &str = "/orders-0";
+
+/// A split adds a segment each time, and a file of a few kilobytes has few places to split at.
+const ROUNDS_MAX: usize = 200;
+
+static POOL: LazyLock<ThreadPool> =
+    LazyLock::new(|| ThreadPoolBuilder::new().num_threads(2).build().expect("two threads"));
+
+fuzz_target!(|bytes: &[u8]| {
+    let directory = Directory::decode(bytes);
+    let disk = SimDisk::new();
+    disk.put_dir(Path::new(DIR), None).expect("an empty disk");
+    for (name, bytes) in directory.files {
+        disk.put(&Path::new(DIR).join(name), bytes, None).expect("a name that is free");
+    }
+    let options = directory.options;
+    let before = disk.snapshot(Path::new(DIR)).expect("the directory");
+    let other = disk.fork();
+
+    let dry = RecoverOptions { stage_bytes: None, ..options.clone() };
+    analyse(&disk, Path::new(DIR), &dry, &Silent).expect("a disk without faults");
+    let after = disk.snapshot(Path::new(DIR)).expect("the directory");
+    assert_eq!(before.differences(&after), Vec::<String>::new(), "an analysis changed files");
+
+    let plan = recover(&disk, &options);
+    let after = disk.snapshot(Path::new(DIR)).expect("the directory");
+    if plan.refusal.is_none() {
+        let again = analyse(&disk, Path::new(DIR), &options, &Silent).expect("no faults");
+        assert!(again.refusal.is_none(), "refused the second time: {:?}", again.refusal);
+        assert!(again.is_empty(), "left to do: {:?} {:?}", again.actions, again.cut);
+    }
+
+    let pieces = RecoverOptions { piece_bytes: 300, parallel: 2, ..options };
+    POOL.install(|| recover(&other, &pieces));
+    let in_pieces = other.snapshot(Path::new(DIR)).expect("the directory");
+    assert_eq!(after.differences(&in_pieces), Vec::<String>::new(), "pieces part from one walk");
+});
+
+/// Recovers until there is nothing left to split; gives the last plan.
+fn recover(disk: &SimDisk, options: &RecoverOptions) -> Plan {
+    for _ in 0..ROUNDS_MAX {
+        let mut plan = analyse(disk, Path::new(DIR), options, &Silent).expect("no faults");
+        prepare(disk, &mut plan).expect("no faults");
+        commit(disk, &plan).expect("no faults");
+        if plan.split.is_none() {
+            return plan;
+        }
+    }
+    panic!("recovery does not end");
+}

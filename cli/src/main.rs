@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "the verbs that use all of it land one after another")]
 
 mod completions;
+mod diff;
 mod dump;
 mod ls;
 mod output;
@@ -50,6 +51,7 @@ enum Verb {
     Ls(ls::LsArgs),
     Dump(dump::DumpArgs),
     Txns(txns::TxnsArgs),
+    Diff(diff::DiffArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -81,6 +83,7 @@ fn run(verb: &Verb, session: &Session) -> std::io::Result<Outcome> {
         Verb::Ls(args) => ls::run(args, session)?,
         Verb::Dump(args) => dump::run(args, session)?,
         Verb::Txns(args) => txns::run(args, session)?,
+        Verb::Diff(args) => diff::run(args, session)?,
         Verb::Completions(args) => completions::run(args)?,
     };
     std::io::stdout().flush()?;

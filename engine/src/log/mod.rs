@@ -1,5 +1,6 @@
 //! One partition: what is in its directory, whether it is sound, and how it is made so.
 
+pub mod compare;
 pub mod coordinator;
 pub mod facts;
 pub mod inventory;
@@ -11,6 +12,7 @@ pub mod recover;
 pub mod transactions;
 pub mod verify;
 
+pub use compare::{Comparison, compare_logs};
 pub use coordinator::{CoordinatedTransaction, Coordinators};
 pub use facts::{LogEnd, LogFacts, SegmentFacts};
 pub use inventory::{Inventory, SegmentFiles};

@@ -52,14 +52,29 @@ impl Settings {
                 .map_err(|error| error.in_file(path))?,
             None => BTreeMap::new(),
         };
-        let node_id = server_properties.get("node.id").and_then(|id| id.trim().parse().ok());
-        let metadata = read_metadata(storage, dirs, from, node_id, &mut notes)?;
+        // The layers of the broker alone say where its metadata log is and who votes.
+        let of_file = Resolver::new(Layers {
+            server_properties: server_properties.clone(),
+            ..Layers::default()
+        })?
+        .broker()?;
+        let broker_is_known = from.server_properties.is_some();
+        let known = Known {
+            node_id: of_file.node_id.or_else(|| node_of(storage, dirs)),
+            voters: Some(of_file.quorum_voters.clone()).filter(|voters| !voters.is_empty()),
+            dirs: if broker_is_known {
+                let of_broker = std::iter::once(of_file.metadata_log_dir.clone());
+                dirs.iter().cloned().chain(of_broker).chain(of_file.log_dirs.clone()).collect()
+            } else {
+                dirs.to_vec()
+            },
+        };
+        let metadata = read_metadata(storage, from, &known, &mut notes)?;
         let broker = match &metadata {
             Some(loaded) if from.like_kafka => loaded.snapshot_broker_configs.clone(),
-            Some(loaded) => loaded.image.broker_layers(node_id.or_else(|| node_of(storage, dirs))),
+            Some(loaded) => loaded.image.broker_layers(known.node_id),
             None => Default::default(),
         };
-        let broker_is_known = from.server_properties.is_some();
         let resolver = Resolver::new(Layers {
             overrides: from.config.to_vec(),
             topic_configs,
@@ -91,15 +106,22 @@ impl Settings {
     }
 }
 
+/// What is known before the metadata log is read.
+struct Known {
+    node_id: Option<i32>,
+    voters: Option<Vec<i32>>,
+    /// Where the metadata log may be.
+    dirs: Vec<PathBuf>,
+}
+
 fn read_metadata(
     storage: &dyn Storage,
-    dirs: &[PathBuf],
     from: &SettingsFrom<'_>,
-    node_id: Option<i32>,
+    known: &Known,
     notes: &mut Vec<String>,
 ) -> Result<Option<LoadedMetadata>> {
     let named = from.metadata.map(Path::to_path_buf);
-    let places = named.as_ref().map_or_else(|| dirs.to_vec(), |dir| vec![dir.clone()]);
+    let places = named.as_ref().map_or_else(|| known.dirs.clone(), |dir| vec![dir.clone()]);
     let Some(folder) = find_metadata(storage, &places) else {
         if let Some(dir) = named {
             return Err(Error::new(Kind::NotFound, "no __cluster_metadata-0 here").in_file(&dir));
@@ -113,8 +135,9 @@ fn read_metadata(
     };
     let options = MetadataOptions {
         upto: from.metadata_upto,
-        node_id: node_id.or_else(|| node_of(storage, dirs)),
-        ..MetadataOptions::default()
+        node_id: known.node_id,
+        broker_epoch: broker_epoch_of(storage, &known.dirs),
+        quorum_voters: known.voters.clone(),
     };
     let loaded = load_metadata(storage, &folder, &options)
         .map_err(|error| error.context(format!("read the metadata log in {}", folder.display())))?;
@@ -133,6 +156,14 @@ fn node_of(storage: &dyn Storage, dirs: &[PathBuf]) -> Option<i32> {
     dirs.iter().find_map(|dir| {
         let bytes = storage.read(&dir.join("meta.properties"), SETTINGS_BYTES_MAX).ok()?;
         siltstone::state::MetaProperties::parse(&bytes).ok()?.node_id
+    })
+}
+
+/// The broker epoch in the clean-shutdown marker of one of the directories.
+fn broker_epoch_of(storage: &dyn Storage, dirs: &[PathBuf]) -> Option<i64> {
+    dirs.iter().find_map(|dir| {
+        let bytes = storage.read(&dir.join(".kafka_cleanshutdown"), SETTINGS_BYTES_MAX).ok()?;
+        siltstone::state::meta::parse_clean_shutdown(&bytes).filter(|epoch| *epoch >= 0)
     })
 }
 

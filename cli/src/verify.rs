@@ -8,12 +8,10 @@ use std::sync::Mutex;
 use clap::Args;
 use serde_json::{Value, json};
 use siltstone::dir::verify::{
-    LogDirSurvey, PartitionFolder, find_duplicates, log_start_offset_beside, survey_log_dir,
-    verify_partitions,
+    LogDirSurvey, PartitionFolder, Surroundings, find_duplicates, survey_log_dir, verify_partitions,
 };
-use siltstone::io::Storage;
 use siltstone::log::verify::{Depth, Verdict};
-use siltstone::log::{PartitionReport, VerifyOptions, verify_file, verify_partition};
+use siltstone::log::{LogFacts, PartitionReport, VerifyOptions, verify_file, verify_partition};
 use siltstone::problem::{Code, Problem, Severity};
 use siltstone::uuid::Uuid;
 
@@ -95,7 +93,8 @@ fn parse_id(text: &str) -> Result<Uuid, String> {
 /// Runs the verb.
 pub(crate) fn run(args: &VerifyArgs, session: &Session) -> std::io::Result<Outcome> {
     let work = Work::gather(args, session);
-    let progress = Progress::start("verified", work.size_bytes(), session.quiet || args.json);
+    let progress =
+        Progress::start("verified", work.size_bytes(session), session.quiet || args.json);
     let options = VerifyOptions {
         log_start_offset: args.log_start_offset,
         topic_id: args.topic_id,
@@ -155,8 +154,17 @@ impl Work {
         work
     }
 
-    fn size_bytes(&self) -> u64 {
-        self.surveys.iter().map(LogDirSurvey::log_size_bytes).fold(0, u64::saturating_add)
+    /// Bytes of all logs there are to read.
+    fn size_bytes(&self, session: &Session) -> u64 {
+        let storage = session.storage();
+        let single = self.single.iter().map(|target| match target {
+            Target::File { path, .. } => storage.metadata(path).map_or(0, |file| file.size_bytes),
+            Target::Partition(dir) | Target::LogDir(dir) => {
+                LogFacts::read(storage, dir).map_or(0, |facts| facts.log_size_bytes())
+            }
+        });
+        let dirs = self.surveys.iter().map(LogDirSurvey::log_size_bytes);
+        single.chain(dirs).fold(0, u64::saturating_add)
     }
 }
 
@@ -170,11 +178,7 @@ fn verify_single(
     let report = match target {
         Target::File { path, .. } => verify_file(storage, path, options),
         Target::Partition(dir) | Target::LogDir(dir) => {
-            let known = options.log_start_offset;
-            let beside = || log_start_offset_beside(storage, dir);
-            let is_live = is_broker_running(storage, dir);
-            let options =
-                VerifyOptions { log_start_offset: known.or_else(beside), is_live, ..*options };
+            let options = Surroundings::of(storage, dir).apply(options);
             verify_partition(storage, dir, &options)
         }
     };
@@ -182,12 +186,6 @@ fn verify_single(
         Ok(report) => printer.report(&report, true),
         Err(error) => printer.could_not_look(&error),
     }
-}
-
-/// Whether a broker holds the log directory of this partition.
-fn is_broker_running(storage: &dyn Storage, partition_dir: &std::path::Path) -> bool {
-    let lock = partition_dir.parent().map(|dir| dir.join(".lock"));
-    lock.is_some_and(|lock| storage.is_locked(&lock).unwrap_or(false))
 }
 
 /// All partitions of all log directories, side by side.
@@ -205,11 +203,7 @@ fn verify_dirs(
         Some(threads) => usize::from(threads),
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
-    let options = VerifyOptions {
-        is_live: work.surveys.iter().any(|survey| survey.is_locked),
-        records_listed_max: 0,
-        ..*options
-    };
+    let options = VerifyOptions { records_listed_max: 0, ..*options };
     let folders: Vec<PartitionFolder> =
         work.surveys.iter().flat_map(|survey| &survey.partitions).cloned().collect();
     let each = |_: &PartitionFolder, report: siltstone::Result<PartitionReport>| match report {

@@ -28,3 +28,8 @@ pub mod log;
 pub mod dir;
 
 pub use error::{Error, Kind, Result};
+
+/// The examples of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -10,6 +10,7 @@ mod recover;
 mod replicas;
 mod settings;
 mod state;
+mod verify;
 
 use siltstone_tests::expect::Expectation;
 use siltstone_tests::kits::{Kit, State};

@@ -9,6 +9,7 @@ use siltstone::dir::recover::{
     recover_partition,
 };
 use siltstone::io::Storage;
+use siltstone::problem::Severity;
 use siltstone::segment::rebuild::IndexSettings;
 use siltstone::uuid::Uuid;
 use siltstone::{Error, Kind, Result};
@@ -236,9 +237,14 @@ impl Job<'_> {
 fn outcome_of(report: &DirReport) -> Outcome {
     if report.failed > 0 {
         Outcome::CouldNotLook
-    } else if report.refused > 0 || !report.problems.is_empty() {
+    } else if report.refused > 0 || stops_kafka(report) {
         Outcome::Problems
     } else {
         Outcome::Fine
     }
+}
+
+/// Whether a folder is left with which Kafka would not start.
+fn stops_kafka(report: &DirReport) -> bool {
+    report.problems.iter().any(|problem| problem.severity == Severity::Refused)
 }

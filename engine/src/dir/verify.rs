@@ -41,8 +41,8 @@ pub struct PartitionFolder {
     pub path: PathBuf,
     /// What its name says.
     pub name: FolderName,
-    /// Its log start offset, where the checkpoint of the directory has one.
-    pub log_start_offset: Option<i64>,
+    /// What its log directory says of it.
+    pub around: Surroundings,
     /// Bytes of its logs.
     pub log_size_bytes: u64,
 }
@@ -84,34 +84,69 @@ impl LogDirSurvey {
 pub fn survey_log_dir(storage: &dyn Storage, dir: &Path) -> Result<LogDirSurvey> {
     let mut survey = LogDirSurvey { path: dir.to_path_buf(), ..LogDirSurvey::default() };
     survey.is_locked = storage.is_locked(&dir.join(LOCK_FILE)).unwrap_or(false);
+    survey.is_clean = storage.metadata(&dir.join(CLEAN_MARKER)).is_ok();
     let starts = read_small_files(storage, &mut survey);
     for entry in storage.list(dir)? {
         let name = entry.name.to_string_lossy().into_owned();
         match entry.kind {
-            FileKind::Directory => add_folder(storage, &mut survey, &starts, &name),
-            FileKind::File => survey.is_clean |= name == CLEAN_MARKER,
+            FileKind::Directory => add_folder(storage, &mut survey, starts.as_ref(), &name),
             FileKind::DanglingLink => {
                 let detail = "a symbolic link that leads nowhere".to_owned();
                 survey.problem(Code::Unreadable, Severity::Refused, &name, detail);
             }
-            FileKind::Other => {}
+            FileKind::File | FileKind::Other => {}
         }
     }
     Ok(survey)
 }
 
-/// The log start offset of a partition by the checkpoint of its log directory, if there is one that can be read.
-#[must_use]
-pub fn log_start_offset_beside(storage: &dyn Storage, partition_dir: &Path) -> Option<i64> {
-    let name = FolderName::parse(partition_dir.file_name()?.to_str()?)?;
-    let path = partition_dir.parent()?.join(LOG_START_CHECKPOINT);
-    let bytes = storage.read(&path, SMALL_SIZE_MAX).ok()?;
-    OffsetCheckpoint::parse(&bytes).ok()?.get(&name.topic, name.partition)
+/// What the log directory around a partition says of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The log start offset by the checkpoint, where it has one.
+    pub log_start_offset: Option<i64>,
+    /// There is such a checkpoint, and it may be out of date: Kafka writes it once a minute, and after a kill goes on with the old
+    /// one.
+    pub log_start_may_have_moved: bool,
+    /// Whether a broker is running on the directory.
+    pub is_locked: bool,
+}
+
+impl Surroundings {
+    /// Looks around a partition. What cannot be read is taken for missing.
+    #[must_use]
+    pub fn of(storage: &dyn Storage, partition_dir: &Path) -> Self {
+        let dir = std::path::absolute(partition_dir).unwrap_or_default();
+        let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else {
+            return Surroundings::default();
+        };
+        let bytes = storage.read(&parent.join(LOG_START_CHECKPOINT), SMALL_SIZE_MAX).ok();
+        let starts = bytes.as_deref().and_then(|bytes| OffsetCheckpoint::parse(bytes).ok());
+        let name = FolderName::parse(&name.to_string_lossy());
+        let start = starts.zip(name).and_then(|(all, name)| all.get(&name.topic, name.partition));
+        Surroundings {
+            log_start_offset: start,
+            log_start_may_have_moved: bytes.is_some(),
+            is_locked: storage.is_locked(&parent.join(LOCK_FILE)).unwrap_or(false),
+        }
+    }
+
+    /// The options for the partition: a log start offset that is asked for outranks the checkpoint's.
+    #[must_use]
+    pub fn apply<'a>(&self, options: &VerifyOptions<'a>) -> VerifyOptions<'a> {
+        let asked = options.log_start_offset;
+        VerifyOptions {
+            log_start_offset: asked.or(self.log_start_offset),
+            log_start_may_have_moved: asked.is_none() && self.log_start_may_have_moved,
+            is_live: options.is_live || self.is_locked,
+            ..*options
+        }
+    }
 }
 
 /// Checks the small files; gives the log start offsets.
-fn read_small_files(storage: &dyn Storage, survey: &mut LogDirSurvey) -> OffsetCheckpoint {
-    let mut starts = OffsetCheckpoint::new();
+fn read_small_files(storage: &dyn Storage, survey: &mut LogDirSurvey) -> Option<OffsetCheckpoint> {
+    let mut starts = None;
     for name in SMALL_FILES {
         let bytes = match storage.read(&survey.path.join(name), SMALL_SIZE_MAX) {
             Ok(bytes) => bytes,
@@ -129,7 +164,7 @@ fn read_small_files(storage: &dyn Storage, survey: &mut LogDirSurvey) -> OffsetC
             };
             survey.problem(Code::CheckpointFile, severity, name, fault.to_string());
         } else if name == LOG_START_CHECKPOINT {
-            starts = OffsetCheckpoint::parse(&bytes).unwrap_or_default();
+            starts = OffsetCheckpoint::parse(&bytes).ok();
         }
     }
     starts
@@ -139,7 +174,7 @@ fn read_small_files(storage: &dyn Storage, survey: &mut LogDirSurvey) -> OffsetC
 fn add_folder(
     storage: &dyn Storage,
     survey: &mut LogDirSurvey,
-    starts: &OffsetCheckpoint,
+    starts: Option<&OffsetCheckpoint>,
     folder: &str,
 ) {
     let path = survey.path.join(folder);
@@ -156,12 +191,12 @@ fn add_folder(
     }
     // What cannot be listed now is told when its turn comes.
     let size = LogFacts::read(storage, &path).map_or(0, |facts| facts.log_size_bytes());
-    survey.partitions.push(PartitionFolder {
-        log_start_offset: starts.get(&name.topic, name.partition),
-        log_size_bytes: size,
-        path,
-        name,
-    });
+    let around = Surroundings {
+        log_start_offset: starts.and_then(|all| all.get(&name.topic, name.partition)),
+        log_start_may_have_moved: starts.is_some(),
+        is_locked: survey.is_locked,
+    };
+    survey.partitions.push(PartitionFolder { log_size_bytes: size, path, name, around });
 }
 
 /// Finds partitions that several log directories hold, which keeps Kafka from starting, and tells each directory of them.
@@ -206,10 +241,7 @@ pub fn verify_partitions(
         while !options.progress.is_cancelled() {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(folder) = folders.get(at) else { return };
-            let options = VerifyOptions {
-                log_start_offset: folder.log_start_offset.or(options.log_start_offset),
-                ..*options
-            };
+            let options = folder.around.apply(options);
             queue.done(at, verify_partition(storage, &folder.path, &options));
         }
     };

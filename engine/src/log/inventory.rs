@@ -67,6 +67,8 @@ pub struct Inventory {
     pub remove: Vec<String>,
     /// Files that the loader would rename (from, to), in order.
     pub rename: Vec<(String, String)>,
+    /// New files that a recovery wrote beside the old ones before it was killed.
+    pub half_written: Vec<String>,
     /// What is wrong with the names, and what was left behind.
     pub problems: Vec<Problem>,
 }
@@ -79,6 +81,8 @@ impl Inventory {
         inventory.problems.append(&mut found.problems);
         inventory.has_epoch_file = found.others.contains(EPOCH_FILE);
         inventory.has_metadata_file = found.others.contains(METADATA_FILE);
+        inventory.half_written =
+            found.others.iter().filter(|name| is_half_written(name)).cloned().collect();
         inventory.drop_leftovers(&mut found);
         inventory.apply_swaps(storage, &mut found)?;
         inventory.collect(storage, &found)?;
@@ -342,6 +346,14 @@ fn is_lost(name: &str) -> bool {
         front.bytes().all(|byte| byte.is_ascii_digit())
             && back.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit())
     })
+}
+
+/// Whether a file is one that recovery writes beside the one it will replace.
+fn is_half_written(name: &str) -> bool {
+    let Some(target) = name.strip_suffix(".tmp") else { return false };
+    target == EPOCH_FILE
+        || is_lost(target)
+        || matches!(FileName::parse(target), Parsed::Segment(file) if file.state == FileState::Live)
 }
 
 /// Names in a partition directory that belong to Kafka or to us, beside those of segments.

@@ -54,6 +54,36 @@ pub struct DirRecoverOptions<'a> {
     pub map_mode: MapMode,
 }
 
+impl<'a> DirRecoverOptions<'a> {
+    /// On the caller's thread, with nothing allowed to be lost and everything taken from the checkpoints; producers expire
+    /// after a day.
+    #[must_use]
+    pub fn new(
+        settings: &'a (dyn Fn(&str) -> PartitionSettings + Sync),
+        done: &'a (dyn Fn(PartitionDone<'_>) + Sync),
+        now_ms: i64,
+    ) -> Self {
+        DirRecoverOptions {
+            settings,
+            done,
+            threads: 1,
+            dry_run: false,
+            all: false,
+            allow_loss: false,
+            discard_lost: false,
+            quarantine: None,
+            truncate_to: None,
+            topic_id: None,
+            clean_shutdown: false,
+            recovery_point: None,
+            log_start_offset: None,
+            now_ms,
+            producer_expiration_ms: 86_400_000,
+            map_mode: MapMode::Never,
+        }
+    }
+}
+
 impl std::fmt::Debug for DirRecoverOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DirRecoverOptions")

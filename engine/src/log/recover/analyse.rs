@@ -49,14 +49,27 @@ pub fn analyse(
     let epochs = read_epochs(storage, &inventory, &mut problems)?;
     let mut need = Need::first(&inventory, options, epochs.is_some());
     for _ in 0..WALKS_MAX {
-        let walk = Walk::new(storage, &inventory, options, progress, epochs.clone())?;
+        let read = if need.epochs { None } else { epochs.clone() };
+        let walk = Walk::new(storage, &inventory, options, progress, read)?;
         match walk.run(&need)? {
             Step::Done(plan) => {
                 let mut plan = *plan;
                 plan.problems.splice(0..0, problems);
                 return Ok(plan);
             }
-            Step::Again(more) => need = more,
+            Step::Again(more) => {
+                if more.epochs && !need.epochs {
+                    problems.push(Problem {
+                        code: Code::EpochMismatch,
+                        severity: Severity::Repairable,
+                        file: EPOCH_FILE.to_owned(),
+                        position: None,
+                        offset: None,
+                        detail: "not the epochs that the batches have".to_owned(),
+                    });
+                }
+                need = more;
+            }
         }
     }
     Err(Error::corrupt("the directory gives another answer each time it is read").in_file(dir))

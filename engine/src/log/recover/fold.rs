@@ -92,6 +92,8 @@ pub struct SegmentFold<'a> {
     pub indexes: Option<IndexRebuild>,
     /// Epochs as recovery assigns them.
     pub epochs: &'a mut LeaderEpochs,
+    /// Where the log starts: epochs of batches before it are forgotten.
+    pub log_start_offset: i64,
     /// Set when a batch has another epoch than the epochs that were read say.
     pub epoch_differs: bool,
     /// Producer state up to here.
@@ -157,7 +159,8 @@ impl SegmentFold<'_> {
         }
         // Neither number is negative, so it is taken.
         let _ = self.epochs.assign_recovered(epoch, start);
-        self.epoch_differs |= self.epochs.epoch_for_offset(start) != Some(epoch);
+        self.epoch_differs |=
+            start >= self.log_start_offset && self.epochs.epoch_for_offset(start) != Some(epoch);
     }
 
     fn take_producer(&mut self, fact: &Fact) {

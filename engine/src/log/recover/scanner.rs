@@ -17,8 +17,6 @@ use crate::segment::damage::next_batch;
 
 /// Bytes of a window.
 const WINDOW_BYTES: usize = 256 << 10;
-/// Bytes of a window that is a map.
-const MAP_BYTES: usize = 32 << 20;
 /// Bytes between two looks at the clock.
 const PROGRESS_BYTES: u64 = 4 << 20;
 
@@ -44,8 +42,7 @@ impl std::fmt::Debug for Scanner<'_> {
 impl Scanner<'_> {
     /// The bytes of a log file, in windows.
     pub fn reader<'f>(&self, file: &'f dyn File, size_bytes: u64) -> Reader<'f> {
-        let window = if self.map_mode == MapMode::Always { MAP_BYTES } else { WINDOW_BYTES };
-        Reader::new(file, size_bytes, window, self.map_mode)
+        Reader::new(file, size_bytes, WINDOW_BYTES, self.map_mode)
     }
 
     /// Feeds the batches of `file` from `start` to `each`, up to its `size_bytes`; gives where and why it stopped.

@@ -306,7 +306,7 @@ impl<'a> Walk<'a> {
         };
         let end = match end {
             Some(end) if end < log_start => {
-                if let Some(halt) = self.start_beyond_end(end, log_start) {
+                if let Some(halt) = self.start_beyond_end(end, log_start)? {
                     return Ok(Some(halt));
                 }
                 bases.clear();
@@ -347,6 +347,16 @@ impl<'a> Walk<'a> {
         }
         for (name, staged) in write {
             plan.actions.push(Action::Write { name, staged, why: "producer state" });
+        }
+        // Files that an earlier run was killed over; one that is written again takes its name.
+        for name in &inventory.half_written {
+            let again = plan.actions.iter().any(|action| match action {
+                Action::Write { name: target, .. } => name.strip_suffix(".tmp") == Some(target),
+                _ => false,
+            });
+            if !again {
+                plan.actions.push(Action::Remove { name: name.clone(), why: "half written" });
+            }
         }
         Ok(plan)
     }

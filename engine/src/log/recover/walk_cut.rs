@@ -24,7 +24,8 @@ impl Walk<'_> {
         from_offset: i64,
     ) -> Result<Cut> {
         let mut found = damage.survivors;
-        let later_segments = self.later(segment, from_offset, &mut found)?;
+        let behind = segment.base_offset.saturating_add(1);
+        let later_segments = self.later(behind, from_offset, &mut found)?;
         Ok(Cut {
             segment: Some(CutSegment {
                 base_offset: segment.base_offset,
@@ -50,7 +51,8 @@ impl Walk<'_> {
         let size = file.metadata()?.size_bytes;
         let mut source = self.scanner.reader(&*file, size);
         let mut found = survivors(&mut source, position, segment.base_offset, i64::MIN)?;
-        let later_segments = self.later(segment, from_offset, &mut found)?;
+        let behind = segment.base_offset.saturating_add(1);
+        let later_segments = self.later(behind, from_offset, &mut found)?;
         Ok(Cut {
             segment: Some(CutSegment {
                 base_offset: segment.base_offset,
@@ -65,16 +67,15 @@ impl Walk<'_> {
         })
     }
 
-    /// The segments behind one, and the whole batches in them.
+    /// The segments from a base on, and the whole batches in them.
     fn later(
         &self,
-        segment: &SegmentFiles,
+        from_base: i64,
         from_offset: i64,
         found: &mut Survivors,
     ) -> Result<Vec<(i64, u64)>> {
         let mut later = Vec::new();
-        let behind = segment.base_offset.saturating_add(1)..;
-        for next in self.inventory.segments.range(behind).map(|(_, segment)| segment) {
+        for next in self.inventory.segments.range(from_base..).map(|(_, segment)| segment) {
             let file = self.open(next)?;
             let size = file.metadata()?.size_bytes;
             let mut source = self.scanner.reader(&*file, size);
@@ -187,47 +188,47 @@ impl Walk<'_> {
     }
 
     /// The log ends before it starts: Kafka drops all of it.
-    pub(super) fn start_beyond_end(&mut self, end: i64, log_start: i64) -> Option<Halt> {
-        let has_batches =
-            self.inventory.segments.values().any(|segment| segment.log_size_bytes > 0);
+    pub(super) fn start_beyond_end(&mut self, end: i64, log_start: i64) -> Result<Option<Halt>> {
+        let detail =
+            format!("the log start offset {log_start} lies behind the log end offset {end}");
         self.plan.problems.push(Problem {
             code: Code::LogStartBeyondEnd,
             severity: Severity::Corrupt,
             file: String::new(),
             position: None,
             offset: Some(log_start),
-            detail: format!(
-                "the log start offset {log_start} lies behind the log end offset {end}"
-            ),
+            detail: detail.clone(),
         });
         let first = self.inventory.segments.keys().next().copied().unwrap_or(log_start);
-        if has_batches && !self.options.allow_loss {
+        let mut found = Survivors::default();
+        let later_segments = self.later(i64::MIN, i64::MIN, &mut found)?;
+        if found.any() && !self.options.allow_loss {
             let reason = format!(
-                "the log ends at offset {end}, before its start offset {log_start}; the offsets {first} to {} that are \
-                 there would be dropped. Allow it with --allow-loss",
+                "{detail}; the offsets {first} to {} that are there would be dropped. Allow it with --allow-loss",
                 end.saturating_sub(1)
             );
-            return Some(Halt::Refused(Refusal {
-                code: Code::LogStartBeyondEnd,
-                reason,
-                loss: Some((first, end)),
-            }));
+            let code = Code::LogStartBeyondEnd;
+            return Ok(Some(Halt::Refused(Refusal { code, reason, loss: Some((first, end)) })));
         }
-        let later = self.inventory.segments.values();
         self.plan.cut = Some(Cut {
             segment: None,
             from_offset: first,
             reason: CutReason::Damage(Code::LogStartBeyondEnd),
-            detail: format!("the log ends at {end}, before its start {log_start}"),
-            survivors: Survivors::default(),
-            later_segments: later
-                .map(|segment| (segment.base_offset, segment.log_size_bytes))
-                .collect(),
+            detail,
+            survivors: found,
+            later_segments,
         });
-        self.plan
-            .actions
-            .retain(|action| !matches!(action, Action::Write { .. } | Action::Shorten { .. }));
-        None
+        // What was to be made for those segments is not needed any more.
+        let mut kept = Vec::new();
+        for action in std::mem::take(&mut self.plan.actions) {
+            match &action {
+                Action::Write { name, staged, .. } => self.stage.forget(name, staged)?,
+                Action::Shorten { .. } => {}
+                Action::Remove { .. } | Action::Rename { .. } => kept.push(action),
+            }
+        }
+        self.plan.actions = kept;
+        Ok(None)
     }
 
     /// A log without segments begins with an empty one.

@@ -45,6 +45,7 @@ impl Walk<'_> {
             truncate_to: self.options.truncate_to.filter(|_| in_tail),
             indexes: Some(IndexRebuild::new(base, self.options.index)?),
             epochs: &mut self.epochs,
+            log_start_offset: self.options.log_start_offset,
             epoch_differs: false,
             producers: in_tail.then_some(&mut self.book.state),
             txn_index: TxnIndexBuilder::new(),

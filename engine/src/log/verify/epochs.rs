@@ -22,6 +22,8 @@ pub(super) struct EpochCheck {
     /// As recovery would assign them.
     derived: LeaderEpochs,
     log_start_offset: i64,
+    /// The log may start later than that, and the file be right not to go back so far.
+    may_have_moved: bool,
     /// The first batch of which the file says another epoch.
     mismatch: Option<Mismatch>,
     /// The first batch of which the file says none.
@@ -50,7 +52,7 @@ impl EpochCheck {
     pub(super) fn read(
         storage: &dyn Storage,
         dir: &std::path::Path,
-        log_start_offset: i64,
+        (log_start_offset, may_have_moved): (i64, bool),
         findings: &mut Findings,
     ) -> Self {
         let file = match storage.read(&dir.join(EPOCH_FILE), FILE_SIZE_MAX) {
@@ -73,7 +75,7 @@ impl EpochCheck {
             }
         };
         let derived = LeaderEpochs::new();
-        EpochCheck { file, derived, log_start_offset, mismatch: None, untold: None }
+        EpochCheck { file, derived, log_start_offset, may_have_moved, ..EpochCheck::none() }
     }
 
     /// Of a log without a file and without batches.
@@ -82,6 +84,7 @@ impl EpochCheck {
             file: EpochFile::Missing,
             derived: LeaderEpochs::new(),
             log_start_offset: 0,
+            may_have_moved: false,
             mismatch: None,
             untold: None,
         }
@@ -110,6 +113,7 @@ impl EpochCheck {
             match told {
                 Some(told) if told == epoch => {}
                 Some(_) => self.mismatch = Some(mismatch),
+                None if self.may_have_moved && is_before(file, epoch) => {}
                 None => self.untold = self.untold.or(Some(mismatch)),
             }
         }
@@ -178,6 +182,11 @@ impl EpochCheck {
         }
         derived.entries().to_vec()
     }
+}
+
+/// Whether an epoch may have been forgotten in front of the ones that the file has.
+fn is_before(file: &LeaderEpochs, epoch: i32) -> bool {
+    file.earliest().is_some_and(|earliest| epoch <= earliest.epoch)
 }
 
 fn read_file(bytes: &[u8], findings: &mut Findings) -> EpochFile {

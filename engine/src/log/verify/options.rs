@@ -22,6 +22,8 @@ pub struct VerifyOptions<'a> {
     /// Where the log starts, when that is known: from `log-start-offset-checkpoint`, say. Records before it are deleted, though
     /// their batches may still be there.
     pub log_start_offset: Option<i64>,
+    /// The log may start behind that: what a checkpoint says is some time old, and records may have been deleted since.
+    pub log_start_may_have_moved: bool,
     /// The id that the topic should have.
     pub topic_id: Option<Uuid>,
     /// The time now, in milliseconds since 1970.
@@ -50,6 +52,7 @@ impl Default for VerifyOptions<'_> {
     fn default() -> Self {
         VerifyOptions {
             log_start_offset: None,
+            log_start_may_have_moved: false,
             topic_id: None,
             now_ms: i64::MAX,
             producer_id_expiration_ms: 86_400_000,
@@ -68,6 +71,7 @@ impl fmt::Debug for VerifyOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VerifyOptions")
             .field("log_start_offset", &self.log_start_offset)
+            .field("log_start_may_have_moved", &self.log_start_may_have_moved)
             .field("topic_id", &self.topic_id)
             .field("now_ms", &self.now_ms)
             .field("producer_id_expiration_ms", &self.producer_id_expiration_ms)

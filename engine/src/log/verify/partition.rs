@@ -138,8 +138,8 @@ impl<'w> Walk<'w> {
     }
 
     pub(super) fn read_epochs(&mut self) {
-        let (start, findings) = (self.log_start_offset, &mut self.findings);
-        self.epochs = EpochCheck::read(self.storage, self.dir, start, findings);
+        let start = (self.log_start_offset, self.options.log_start_may_have_moved);
+        self.epochs = EpochCheck::read(self.storage, self.dir, start, &mut self.findings);
     }
 
     fn check_name(&mut self) {

@@ -70,7 +70,7 @@ pub struct PartitionReport {
     pub topic_partition: Option<(String, i32)>,
     /// The topic's id by `partition.metadata`.
     pub topic_id: Option<Uuid>,
-    /// The first offset of the log.
+    /// The first offset that is here; the log of a tiered topic may begin earlier, in the remote tier.
     pub log_start_offset: i64,
     /// The offset behind the last record.
     pub log_end_offset: i64,

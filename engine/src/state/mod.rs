@@ -14,7 +14,6 @@ pub mod properties;
 pub mod replay;
 pub mod snapshot;
 pub mod snapshot_set;
-pub mod summary;
 pub mod table;
 
 pub use checkpoint::{EpochEntry, OffsetCheckpoint, OffsetEntry};
@@ -27,5 +26,4 @@ pub use properties::Properties;
 pub use replay::ReplayState;
 pub use snapshot::{Snapshot, SnapshotFault, write_snapshot};
 pub use snapshot_set::SnapshotSet;
-pub use summary::{ReplayProblems, SegmentSummary};
 pub use table::ProducerTable;

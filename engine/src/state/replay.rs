@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::event::{CompletedTransaction, EventKind, ProducerEvent, ReplayFault, ReplayProblem};
-use super::producer::{NO_OFFSET, ProducerEntry};
+use super::producer::NO_OFFSET;
 use super::snapshot::Snapshot;
 use super::table::ProducerTable;
 
@@ -99,23 +99,8 @@ impl ReplayState {
         }
     }
 
-    /// The entry of a producer, an empty one when it is new. Its id and transaction must stay.
-    pub(super) fn entry(&mut self, producer_id: i64) -> &mut ProducerEntry {
-        self.producers.get_or_insert(producer_id)
-    }
-
-    /// Begins a transaction of a known producer unless it has one open.
-    pub(super) fn begin_transaction(&mut self, producer_id: i64, first_offset: i64) {
-        if let Some(entry) = self.producers.get_mut(producer_id)
-            && !entry.in_transaction()
-        {
-            entry.txn_first_offset = first_offset;
-            self.ongoing.insert((first_offset, producer_id));
-        }
-    }
-
     /// Ends the transaction that a producer has open, if any.
-    pub(super) fn end_transaction(
+    fn end_transaction(
         &mut self,
         producer_id: i64,
         marker_offset: i64,
@@ -142,6 +127,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::error::Error;
+    use crate::state::ProducerEntry;
 
     pub(in crate::state) fn data(id: i64, epoch: i16, sequence: i32, offset: i64) -> ProducerEvent {
         ProducerEvent {

@@ -165,7 +165,9 @@ pub fn survivors<S: Source + ?Sized>(
     let mut expected = expected_offset;
     let mut budget = source.end().saturating_add(REFUTE_BYTES);
     let mut position = position;
-    while let Some(start) = next_batch(source, position, base_offset, expected, &mut budget)? {
+    while let Some(start) =
+        next_batch(source, position, u64::MAX, base_offset, expected, &mut budget)?
+    {
         found.first_position.get_or_insert(start);
         let mut visitor = |batch: ScannedBatch<'_>| {
             // What runs backwards is no continuation of this log.
@@ -185,18 +187,22 @@ pub fn survivors<S: Source + ?Sized>(
     Ok(found)
 }
 
-/// The first position at or behind `from` where a whole batch begins whose offsets could continue the log.
+/// The first position in `from..until` where a whole batch begins whose offsets could continue the log.
 ///
 /// Also where a piece of a segment begins when its pieces are scanned side by side.
 pub fn next_batch<S: Source + ?Sized>(
     source: &mut S,
     from: u64,
+    until: u64,
     base_offset: i64,
     expected_offset: i64,
     budget: &mut u64,
 ) -> Result<Option<u64>> {
     let mut from = from;
     loop {
+        if from >= until {
+            return Ok(None);
+        }
         let end = source.end();
         let window = source.window(from, STEP_BYTES)?;
         if window.len() < HEADER_UP_TO_MAGIC {

@@ -136,7 +136,7 @@ impl Scanner<'_> {
         let mut source = self.reader(file, size_bytes);
         // Look-alikes cost their length to refute; past this the piece is left to the one before it.
         let mut budget = self.piece_bytes.saturating_mul(2);
-        let found = next_batch(&mut source, from, base_offset, base_offset, &mut budget)?;
+        let found = next_batch(&mut source, from, to, base_offset, base_offset, &mut budget)?;
         Ok(found.filter(|start| *start < to))
     }
 

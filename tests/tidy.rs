@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use siltstone::problem::Code;
+
 /// The engine's modules; each may use those on its left, and those that share its place may not use
 /// each other.
 const ORDER: [&[&str]; 8] = [
@@ -199,6 +201,82 @@ fn nothing_is_left_for_later_in_the_code() {
         for word in ["TODO", "FIXME", "todo!(", "unimplemented!("] {
             if !is_this && source.text.contains(word) {
                 wrong.push(format!("{}: {word}", source.name));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// Every text file of the repository that is not made by a build, by its name from the root.
+fn texts() -> Vec<(String, String)> {
+    let mut waiting = vec![root().to_path_buf()];
+    let mut texts = Vec::new();
+    while let Some(path) = waiting.pop() {
+        let name = path.strip_prefix(root()).expect("a path below the root").display().to_string();
+        let is_made = ["target", ".git", "fuzz/target", "fuzz/corpus", "fuzz/artifacts"];
+        if is_made.contains(&name.as_str()) {
+            continue;
+        }
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("a directory").filter_map(Result::ok);
+            waiting.extend(entries.map(|entry| entry.path()));
+        } else if let Ok(text) = fs::read_to_string(&path) {
+            texts.push((name, text));
+        }
+    }
+    texts
+}
+
+#[test]
+fn every_code_of_a_finding_is_explained() {
+    let recovery = fs::read_to_string(root().join("docs/RECOVERY.md")).expect("the document");
+    let explained = |code: &&Code| recovery.contains(&format!("\n| `{code}` | "));
+    let wrong: Vec<&Code> = Code::ALL.iter().filter(|code| !explained(code)).collect();
+    assert_eq!(wrong, Vec::<&Code>::new());
+}
+
+#[test]
+fn the_commands_of_the_readme_are_there() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("the document");
+    let command = |begin: &str| {
+        let line = readme.lines().find(|line| line.trim_start().starts_with(begin));
+        line.unwrap_or_else(|| panic!("no {begin}")).trim().to_owned()
+    };
+    let words: Vec<String> = command("cargo run").split(' ').map(str::to_owned).collect();
+    let after = |word: &str| {
+        let at = words.iter().position(|it| it == word).expect(word);
+        words[at + 1].clone()
+    };
+    assert_eq!(after("-p"), env!("CARGO_PKG_NAME"));
+    let example = format!("tests/examples/{}.rs", after("--example"));
+    assert!(root().join(&example).is_file(), "{example}");
+    assert_eq!(command("cargo test"), "cargo test");
+}
+
+#[test]
+fn every_folder_at_the_top_has_a_reason() {
+    let architecture = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the document");
+    let made = ["target", ".git"];
+    let folders = fs::read_dir(root()).expect("the root").filter_map(Result::ok);
+    let folders = folders.filter(|entry| entry.path().is_dir());
+    let names: Vec<String> = folders.map(|entry| entry.file_name().display().to_string()).collect();
+    let names = names.iter().filter(|name| !made.contains(&name.as_str()));
+    let wrong: Vec<_> =
+        names.filter(|name| !architecture.contains(&format!("`{name}/`"))).collect();
+    assert_eq!(wrong, Vec::<&String>::new());
+}
+
+#[test]
+fn nothing_names_a_place_on_the_machine_it_was_made_on() {
+    let mut wrong = Vec::new();
+    for (name, text) in texts() {
+        // This file names them.
+        if name == "tests/tidy.rs" {
+            continue;
+        }
+        for place in ["/work/", "/home/", "/root/", "/tmp/fx"] {
+            if text.contains(place) {
+                wrong.push(format!("{name}: {place}"));
             }
         }
     }

@@ -20,12 +20,14 @@ use crate::target::{PartitionDir, Target};
 
 /// Compare two replicas and name the first offset at which they part.
 ///
-/// A and B are both partition directories, or both log directories (of two brokers), whose partitions are then compared by
-/// name. Batches are compared by base offset, leader epoch and checksum, so that segments may begin where they like. What
-/// only one replica has at its start (the other has deleted it) or at its end (the other is behind) is no difference.
+/// A and B are both partition directories, or both log directories (of two brokers), whose
+/// partitions are then compared by name. Batches are compared by base offset, leader epoch and
+/// checksum, so that segments may begin where they like. What only one replica has at its start
+/// (the other has deleted it) or at its end (the other is behind) is no difference.
 ///
-/// Each broker compacts for itself, so that replicas of a compacted topic differ in what is cleaned. Where a
-/// cleaner-offset-checkpoint beside a partition names it, the comparison begins there, or where --from says.
+/// Each broker compacts for itself, so that replicas of a compacted topic differ in what is
+/// cleaned. Where a cleaner-offset-checkpoint beside a partition names it, the comparison begins
+/// there, or where --from says.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   siltstone diff /mnt/broker1/orders-0 /mnt/broker2/orders-0

@@ -1,7 +1,8 @@
 //! `siltstone`: look at, check and repair the log directories of a Kafka broker.
 //!
-//! Every verb stands in a file of its own, with its arguments and a `run` that gives the exit code; what it says about the
-//! bytes comes from the engine. Standard output is the result, standard error is progress and errors.
+//! Every verb stands in a file of its own, with its arguments and a `run` that gives the exit code;
+//! what it says about the bytes comes from the engine. Standard output is the result, standard
+//! error is progress and errors.
 
 #![allow(dead_code, reason = "the verbs that use all of it land one after another")]
 
@@ -29,12 +30,12 @@ use crate::session::{Session, SessionArgs};
 
 /// Look at, check and repair the log directories of a Kafka broker.
 ///
-/// PATH is always a file of a partition, a partition directory (such as /var/lib/kafka/orders-0), a log directory (an
-/// entry of log.dirs), or several of them. Only `recover` writes; every other verb only reads, and works beside a running
-/// broker and on read-only media.
+/// PATH is always a file of a partition, a partition directory (such as /var/lib/kafka/orders-0), a
+/// log directory (an entry of log.dirs), or several of them. Only `recover` writes; every other
+/// verb only reads, and works beside a running broker and on read-only media.
 ///
-/// Exit codes: 0 nothing wrong, 1 problems found, 2 could not look (bad arguments, too). The result goes to standard
-/// output, progress and errors to standard error.
+/// Exit codes: 0 nothing wrong, 1 problems found, 2 could not look (bad arguments, too). The result
+/// goes to standard output, progress and errors to standard error.
 #[derive(Debug, Parser)]
 #[command(name = "siltstone", version, max_term_width = 100)]
 struct Arguments {

@@ -1,4 +1,5 @@
-//! How far a long verb is: a bar on a terminal, a plain line now and then elsewhere; always on standard error.
+//! How far a long verb is: a bar on a terminal, a plain line now and then elsewhere; always on
+//! standard error.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;

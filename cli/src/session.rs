@@ -10,10 +10,11 @@ use siltstone::io::{MapMode, Storage, open_disk};
 /// Options of every verb.
 #[derive(Debug, Args)]
 pub(crate) struct SessionArgs {
-    /// How to talk to the disk: `auto` takes io_uring where it pays and the kernel allows it, else system calls.
+    /// How to talk to the disk: `auto` takes io_uring where it pays and the kernel allows it, else
+    /// system calls.
     ///
-    /// Both give the same bytes. Naming one is for comparing them, and for kernels on which one misbehaves; `uring` is an
-    /// error where the kernel does not allow it.
+    /// Both give the same bytes. Naming one is for comparing them, and for kernels on which one
+    /// misbehaves; `uring` is an error where the kernel does not allow it.
     #[arg(
         long,
         global = true,
@@ -61,7 +62,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Prepares the process: maps are guarded, so that a file that shrinks under one is an error and no signal.
+    /// Prepares the process: maps are guarded, so that a file that shrinks under one is an error
+    /// and no signal.
     pub(crate) fn start(args: &SessionArgs) -> Result<Session> {
         let maps = match siltstone::io::map::guard_process() {
             Ok(()) => MapMode::Always,

@@ -1,4 +1,5 @@
-//! Where topic settings come from: the metadata log, `server.properties`, files and options of the command line.
+//! Where topic settings come from: the metadata log, `server.properties`, files and options of the
+//! command line.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads what is there. `dirs` are the directories given, in which the metadata log is looked for.
+    /// Reads what is there. `dirs` are the directories given, in which the metadata log is looked
+    /// for.
     pub(crate) fn read(
         storage: &dyn Storage,
         dirs: &[PathBuf],
@@ -91,7 +93,8 @@ impl Settings {
         self.resolver.topic(name, configs)
     }
 
-    /// Whether remote storage is on for a topic: where the broker's own settings are not known, its topics' are believed.
+    /// Whether remote storage is on for a topic: where the broker's own settings are not known, its
+    /// topics' are believed.
     pub(crate) fn is_remote(&self, name: &str, topic: &TopicSettings) -> bool {
         let broker = || self.resolver.broker().is_ok_and(|broker| broker.remote_storage);
         topic.remote_storage

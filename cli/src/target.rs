@@ -1,4 +1,5 @@
-//! What is a PATH that was given: a file, a partition directory, or a log directory with many of them?
+//! What is a PATH that was given: a file, a partition directory, or a log directory with many of
+//! them?
 
 use std::path::{Path, PathBuf};
 
@@ -93,7 +94,8 @@ pub(crate) struct PartitionDir {
     pub(crate) path: PathBuf,
     /// Its folder's name.
     pub(crate) name: String,
-    /// What the name says; `None` for a directory that was given by itself and is called as it likes.
+    /// What the name says; `None` for a directory that was given by itself and is called as it
+    /// likes.
     pub(crate) folder: Option<FolderName>,
 }
 
@@ -105,7 +107,8 @@ impl PartitionDir {
         PartitionDir { path: path.to_path_buf(), name, folder }
     }
 
-    /// The partition directories of a target, by name: of a log directory all that Kafka would know. A file has none.
+    /// The partition directories of a target, by name: of a log directory all that Kafka would
+    /// know. A file has none.
     pub(crate) fn of_target(storage: &dyn Storage, target: &Target) -> Result<Vec<Self>> {
         let dir = match target {
             Target::File { .. } => return Ok(Vec::new()),

@@ -2,7 +2,8 @@
 
 const DAY_MS: i64 = 86_400_000;
 
-/// `2026-01-31T12:00:00.000Z`; `-` for no timestamp, and plain milliseconds outside the years 0 to 9999.
+/// `2026-01-31T12:00:00.000Z`; `-` for no timestamp, and plain milliseconds outside the years 0 to
+/// 9999.
 pub(crate) fn format_ms(timestamp_ms: i64) -> String {
     if timestamp_ms == siltstone::units::NO_TIMESTAMP {
         return "-".to_owned();
@@ -23,8 +24,9 @@ pub(crate) fn now_ms() -> i64 {
     since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
 }
 
-/// Reads milliseconds since 1970, or a date or time of ISO-8601 in UTC (`2026-01-31`, `2026-01-31T12:00Z`,
-/// `2026-01-31T12:00:00.5`), or with an offset (`+02:00`). `None` for anything else.
+/// Reads milliseconds since 1970, or a date or time of ISO-8601 in UTC (`2026-01-31`,
+/// `2026-01-31T12:00Z`, `2026-01-31T12:00:00.5`), or with an offset (`+02:00`). `None` for anything
+/// else.
 pub(crate) fn parse_ms(text: &str) -> Option<i64> {
     if let Ok(ms) = text.parse::<i64>() {
         return Some(ms);

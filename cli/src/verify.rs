@@ -25,13 +25,13 @@ use crate::time::now_ms;
 
 /// Find every problem of log directories, partitions or single files, and repair none.
 ///
-/// Reads every batch of every segment and every record in it, compressed ones too; derives from them what indexes,
-/// producer snapshots and leader epochs should say, as Kafka does after a kill; and compares. Nothing is written, so it
-/// works beside a running broker and on read-only media.
+/// Reads every batch of every segment and every record in it, compressed ones too; derives from
+/// them what indexes, producer snapshots and leader epochs should say, as Kafka does after a kill;
+/// and compares. Nothing is written, so it works beside a running broker and on read-only media.
 ///
-/// What is found has a code that stays the same from release to release, and a severity: `repairable` (the log is whole, a
-/// file derived from it is wrong), `corrupt` (bytes of the log are wrong), `refused` (nothing can be said). Notices are worth
-/// knowing and no problem.
+/// What is found has a code that stays the same from release to release, and a severity:
+/// `repairable` (the log is whole, a file derived from it is wrong), `corrupt` (bytes of the log
+/// are wrong), `refused` (nothing can be said). Notices are worth knowing and no problem.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   siltstone verify /var/lib/kafka
@@ -69,7 +69,8 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "BASE64", value_parser = parse_id)]
     topic_id: Option<Uuid>,
 
-    /// The topic's max.message.bytes. It limits what producers may append, not what is stored: larger batches are no problem.
+    /// The topic's max.message.bytes. It limits what producers may append, not what is stored:
+    /// larger batches are no problem.
     #[arg(long, value_name = "BYTES")]
     max_message_bytes: Option<u64>,
 
@@ -77,11 +78,13 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "BYTES", default_value_t = u64::from(u32::MAX >> 1))]
     max_decompressed_bytes: u64,
 
-    /// Take this as the time of day, in milliseconds since 1970. For runs that must give the same answer.
+    /// Take this as the time of day, in milliseconds since 1970. For runs that must give the same
+    /// answer.
     #[arg(long, value_name = "MS")]
     now_ms: Option<i64>,
 
-    /// Producers that were silent for longer may be missing from snapshots (Kafka's producer.id.expiration.ms).
+    /// Producers that were silent for longer may be missing from snapshots (Kafka's
+    /// producer.id.expiration.ms).
     #[arg(long, value_name = "MS", default_value_t = 86_400_000, value_parser = clap::value_parser!(i64).range(1..))]
     producer_id_expiration_ms: i64,
 }

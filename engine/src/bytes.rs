@@ -21,7 +21,8 @@ getter!(get_i32, i32, 4);
 getter!(get_u64, u64, 8);
 getter!(get_i64, i64, 8);
 
-/// The little-endian `u32` at `at`, as the compressed formats have it; `None` when the slice ends before it does.
+/// The little-endian `u32` at `at`, as the compressed formats have it; `None` when the slice ends
+/// before it does.
 #[inline]
 #[must_use]
 pub fn get_u32_le(bytes: &[u8], at: usize) -> Option<u32> {

@@ -1,7 +1,8 @@
 //! The one error type of the engine.
 //!
-//! It is one pointer wide, tells its [`Kind`] (whose numbers the C ABI shares) and reads as one sentence, context first.
-//! What a check finds is no error but a [`Problem`](crate::problem::Problem).
+//! It is one pointer wide, tells its [`Kind`] (whose numbers the C ABI shares) and reads as one
+//! sentence, context first. What a check finds is no error but a
+//! [`Problem`](crate::problem::Problem).
 
 use std::fmt;
 use std::path::{Path, PathBuf};

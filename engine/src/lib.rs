@@ -1,7 +1,7 @@
 //! siltstone: the storage engine for Kafka-format logs.
 //!
-//! Byte for byte what Apache Kafka 4.3.1 writes and reads: record batches, log segments, their offset, time and
-//! transaction indexes, producer snapshots and leader epochs.
+//! Byte for byte what Apache Kafka 4.3.1 writes and reads: record batches, log segments, their
+//! offset, time and transaction indexes, producer snapshots and leader epochs.
 //!
 //! The engine reads left to right; a module may use only what stands left of it:
 //!

@@ -1,7 +1,7 @@
 //! What a check finds: findings are data, not errors.
 //!
-//! A [`Problem`] names the file, the byte in it and the offset where that is known, with one of the stable codes that the
-//! command line prints.
+//! A [`Problem`] names the file, the byte in it and the offset where that is known, with one of the
+//! stable codes that the command line prints.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
-//! A Kafka broker was killed, and one bit on its disk has turned: what is wrong, and how does its log directory become fit to
-//! start?
+//! A Kafka broker was killed, and one bit on its disk has turned: what is wrong, and how does its
+//! log directory become fit to start?
 //!
-//! Works on a copy in a temporary directory of what a real Kafka 4.3.1 left behind; the copy goes in the end.
+//! Works on a copy in a temporary directory of what a real Kafka 4.3.1 left behind; the copy goes
+//! in the end.
 
 use std::error::Error;
 use std::fs;

@@ -148,7 +148,8 @@ fn same_producers(
     got == want
 }
 
-/// Whether a repaired index is that of the state before it was damaged, or that which Kafka made of none.
+/// Whether a repaired index is that of the state before it was damaged, or that which Kafka made of
+/// none.
 fn is_as_before(label: &str, state: &State, file: &str, bytes: &[u8]) -> bool {
     let partition = label.rsplit(' ').next().expect("a partition");
     let clean = state.kit().state("clean").read(&format!("data/{partition}/{file}"));

@@ -1,4 +1,5 @@
-//! A check of what Kafka wrote finds what was done to it and nothing else, and tells of a log what Kafka's own classes tell.
+//! A check of what Kafka wrote finds what was done to it and nothing else, and tells of a log what
+//! Kafka's own classes tell.
 
 use std::collections::BTreeSet;
 

@@ -26,16 +26,17 @@ use printer::Printer;
 
 /// Print what is in log files and the files beside them.
 ///
-/// Of a partition or log directory, every batch and record of its logs in order; of a file, whatever it holds: a .log (also
-/// .log.deleted, .log.swap, .log.lost), .index, .timeindex, .txnindex, .snapshot, leader-epoch-checkpoint, an offset
-/// checkpoint, a metadata snapshot (.checkpoint).
+/// Of a partition or log directory, every batch and record of its logs in order; of a file,
+/// whatever it holds: a .log (also .log.deleted, .log.swap, .log.lost), .index, .timeindex,
+/// .txnindex, .snapshot, leader-epoch-checkpoint, an offset checkpoint, a metadata snapshot
+/// (.checkpoint).
 ///
-/// Records of Kafka's own topics are decoded, by the name of the directory or as --decode says. Passwords in the metadata
-/// log are printed as [hidden]. Keys and values are printed as text where they are printable text, else in hexadecimal
-/// (in JSON: a string, or {"base64": ...}).
+/// Records of Kafka's own topics are decoded, by the name of the directory or as --decode says.
+/// Passwords in the metadata log are printed as [hidden]. Keys and values are printed as text where
+/// they are printable text, else in hexadecimal (in JSON: a string, or {"base64": ...}).
 ///
-/// Damage is reported with file, position and reason; the rest of that file is not guessed at. The unfinished tail of a log
-/// that a running broker writes to is no damage.
+/// Damage is reported with file, position and reason; the rest of that file is not guessed at. The
+/// unfinished tail of a log that a running broker writes to is no damage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   siltstone dump --batches /var/lib/kafka/orders-0
@@ -55,7 +56,8 @@ pub(crate) struct DumpArgs {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// One JSON object a line: `type` is file, batch, record, problem, or what an entry of a side file is.
+    /// One JSON object a line: `type` is file, batch, record, problem, or what an entry of a side
+    /// file is.
     #[arg(long)]
     json: bool,
 

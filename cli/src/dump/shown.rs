@@ -72,8 +72,8 @@ impl Display for Printable<'_> {
     }
 }
 
-/// Whether a terminal shows the character and does nothing else: no control characters, and none that turn the direction
-/// of writing.
+/// Whether a terminal shows the character and does nothing else: no control characters, and none
+/// that turn the direction of writing.
 fn is_printable(character: char) -> bool {
     !character.is_control()
         && !matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

@@ -19,7 +19,8 @@ pub(super) struct Assignments {
 }
 
 impl Assignments {
-    /// Reads the metadata log, where it can be found and whole log directories of a known node are listed.
+    /// Reads the metadata log, where it can be found and whole log directories of a known node are
+    /// listed.
     pub(super) fn load(
         session: &Session,
         metadata: Option<&Path>,

@@ -17,12 +17,13 @@ use listing::LogDir;
 
 /// List the partitions of log directories.
 ///
-/// Tells partitions in use from those that Kafka has set aside (-delete, -stray), is moving (-future), and from folders
-/// that would stop it from starting (unknown), with size, first and end offset and last write. Only names, sizes and the
-/// end of each log are looked at, which takes moments; it works beside a running broker and on read-only media.
+/// Tells partitions in use from those that Kafka has set aside (-delete, -stray), is moving
+/// (-future), and from folders that would stop it from starting (unknown), with size, first and end
+/// offset and last write. Only names, sizes and the end of each log are looked at, which takes
+/// moments; it works beside a running broker and on read-only media.
 ///
-/// Where the metadata log is found (in one of the directories, or by --metadata), it also says which replicas do not
-/// belong here and which are missing.
+/// Where the metadata log is found (in one of the directories, or by --metadata), it also says
+/// which replicas do not belong here and which are missing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   siltstone ls /disk1/kafka /disk2/kafka

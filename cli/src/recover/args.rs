@@ -6,14 +6,15 @@ use clap::Args;
 
 /// Make the log directories of a stopped broker fit to start.
 ///
-/// After a kill or a power cut, Kafka reads its logs again at the next start, one thread a log. `recover` does that work
-/// beforehand and on all cores: it checks the batches behind the recovery point, cuts a torn tail, rebuilds indexes,
-/// producer snapshots and leader epochs that are missing or wrong, and leaves a clean-shutdown marker, so that Kafka
-/// starts as after a clean stop.
+/// After a kill or a power cut, Kafka reads its logs again at the next start, one thread a log.
+/// `recover` does that work beforehand and on all cores: it checks the batches behind the recovery
+/// point, cuts a torn tail, rebuilds indexes, producer snapshots and leader epochs that are missing
+/// or wrong, and leaves a clean-shutdown marker, so that Kafka starts as after a clean stop.
 ///
-/// It never loses data silently. A torn or zero tail with nothing whole behind it is cut and reported. Where whole
-/// batches stand behind damage, the partition is refused until you say --allow-loss; what is cut is then kept beside the
-/// log as <base>.log.lost. A directory that a running broker holds locked is refused.
+/// It never loses data silently. A torn or zero tail with nothing whole behind it is cut and
+/// reported. Where whole batches stand behind damage, the partition is refused until you say
+/// --allow-loss; what is cut is then kept beside the log as <base>.log.lost. A directory that a
+/// running broker holds locked is refused.
 ///
 /// It can be killed at any moment and started again. Try it first with --dry-run.
 #[derive(Debug, Args)]
@@ -34,7 +35,8 @@ pub(crate) struct RecoverArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// One JSON object a partition on standard output, with the keys of `verify --json` as they are afterwards.
+    /// One JSON object a partition on standard output, with the keys of `verify --json` as they
+    /// are afterwards.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -48,8 +50,9 @@ pub(crate) struct RecoverArgs {
 
     /// Cut a log where it is damaged, although whole batches behind the damage go with it.
     ///
-    /// Without this, such a partition is left as it was, and the offsets that would go are named. The cut bytes are kept
-    /// as <base>.log.lost in the partition directory, which Kafka ignores.
+    /// Without this, such a partition is left as it was, and the offsets that would go are named.
+    /// The cut bytes are kept as <base>.log.lost in the partition directory, which Kafka
+    /// ignores.
     #[arg(long, help_heading = "What may be lost")]
     pub(crate) allow_loss: bool,
 
@@ -59,16 +62,16 @@ pub(crate) struct RecoverArgs {
 
     /// Cut one partition so that it ends at this offset (exclusive).
     ///
-    /// The way out for a partition that is refused even with --allow-loss: a batch of an unknown magic, or offsets that
-    /// run backwards. PATH must then be a single partition directory.
+    /// The way out for a partition that is refused even with --allow-loss: a batch of an unknown
+    /// magic, or offsets that run backwards. PATH must then be a single partition directory.
     #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..),
           help_heading = "What may be lost")]
     pub(crate) truncate_to: Option<i64>,
 
     /// Move refused partitions into this directory (made if missing, on the same file system).
     ///
-    /// The rest of the log directory can then get its clean-shutdown marker, and Kafka fetches the moved partitions anew
-    /// from their leaders.
+    /// The rest of the log directory can then get its clean-shutdown marker, and Kafka fetches the
+    /// moved partitions anew from their leaders.
     #[arg(long, value_name = "DIR", help_heading = "What may be lost")]
     pub(crate) quarantine: Option<PathBuf>,
 
@@ -80,12 +83,14 @@ pub(crate) struct RecoverArgs {
     #[arg(long, help_heading = "What is checked")]
     pub(crate) clean_shutdown: bool,
 
-    /// Take this as the recovery point of every partition given, in place of recovery-point-offset-checkpoint.
+    /// Take this as the recovery point of every partition given, in place of
+    /// recovery-point-offset-checkpoint.
     #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..),
           help_heading = "What is checked")]
     pub(crate) recovery_point: Option<i64>,
 
-    /// Take this as the log start offset of every partition given, in place of log-start-offset-checkpoint.
+    /// Take this as the log start offset of every partition given, in place of
+    /// log-start-offset-checkpoint.
     #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..),
           help_heading = "What is checked")]
     pub(crate) log_start_offset: Option<i64>,
@@ -102,9 +107,11 @@ pub(crate) struct RecoverArgs {
     #[arg(long, value_name = "BYTES", help_heading = "What is checked")]
     pub(crate) max_decompressed_bytes: Option<u64>,
 
-    /// Where the KRaft metadata log is: the directory that holds __cluster_metadata-0, or that directory itself.
+    /// Where the KRaft metadata log is: the directory that holds __cluster_metadata-0, or that
+    /// directory itself.
     ///
-    /// Topic settings and ids are learnt from it. By default it is looked for in the log directories given.
+    /// Topic settings and ids are learnt from it. By default it is looked for in the log
+    /// directories given.
     #[arg(long, value_name = "DIR", help_heading = "Settings")]
     pub(crate) metadata: Option<PathBuf>,
 
@@ -116,12 +123,13 @@ pub(crate) struct RecoverArgs {
     #[arg(long, value_name = "FILE", help_heading = "Settings")]
     pub(crate) topic_configs: Option<PathBuf>,
 
-    /// A setting of every topic that overrides all others, such as index.interval.bytes=4096. May be repeated.
+    /// A setting of every topic that overrides all others, such as index.interval.bytes=4096. May
+    /// be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting, help_heading = "Settings")]
     pub(crate) config: Vec<(String, String)>,
 
-    /// Use dynamic broker settings as the newest metadata snapshot has them, as Kafka does while it recovers, and not as
-    /// the running broker had them.
+    /// Use dynamic broker settings as the newest metadata snapshot has them, as Kafka does while
+    /// it recovers, and not as the running broker had them.
     #[arg(long, help_heading = "Settings")]
     pub(crate) like_kafka: bool,
 
@@ -130,11 +138,13 @@ pub(crate) struct RecoverArgs {
           help_heading = "Settings")]
     pub(crate) metadata_upto: Option<i64>,
 
-    /// Take this as the time of day, in milliseconds since 1970. For runs that must give the same bytes.
+    /// Take this as the time of day, in milliseconds since 1970. For runs that must give the same
+    /// bytes.
     #[arg(long, value_name = "MS", help_heading = "Settings")]
     pub(crate) now_ms: Option<i64>,
 
-    /// Forget producers that were silent for longer (Kafka's producer.id.expiration.ms; 86400000 by default).
+    /// Forget producers that were silent for longer (Kafka's producer.id.expiration.ms; 86400000
+    /// by default).
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(1..),
           help_heading = "Settings")]
     pub(crate) producer_id_expiration_ms: Option<i64>,

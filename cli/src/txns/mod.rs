@@ -20,13 +20,13 @@ use judge::{Judge, Verdict};
 
 /// List open, hanging and aborted transactions.
 ///
-/// An open transaction holds back the last stable offset, and with it every consumer that reads committed data. It hangs
-/// when its coordinator does not know of it: nobody will ever end it. To tell, the partitions of __transaction_state in the
-/// same log directories are read.
+/// An open transaction holds back the last stable offset, and with it every consumer that reads
+/// committed data. It hangs when its coordinator does not know of it: nobody will ever end it. To
+/// tell, the partitions of __transaction_state in the same log directories are read.
 ///
-/// Open transactions are found from the newest producer snapshot and the batches behind it, aborted ones from the
-/// transaction indexes; --from-start reads all batches instead, where these files are not to be trusted. Ages are by the
-/// timestamps in the log.
+/// Open transactions are found from the newest producer snapshot and the batches behind it, aborted
+/// ones from the transaction indexes; --from-start reads all batches instead, where these files are
+/// not to be trusted. Ages are by the timestamps in the log.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   siltstone txns /disk1/kafka /disk2/kafka
@@ -54,13 +54,13 @@ pub(crate) struct TxnsArgs {
     #[arg(long)]
     from_start: bool,
 
-    /// Where the KRaft metadata log is, which tells how many partitions __transaction_state has, when it is in none of the
-    /// directories given.
+    /// Where the KRaft metadata log is, which tells how many partitions __transaction_state has,
+    /// when it is in none of the directories given.
     #[arg(long, value_name = "DIR")]
     metadata: Option<PathBuf>,
 
-    /// Beside a running broker, call no transaction younger than this hanging: it may have begun or ended between two looks.
-    /// (Kafka's transaction.max.timeout.ms.)
+    /// Beside a running broker, call no transaction younger than this hanging: it may have begun
+    /// or ended between two looks. (Kafka's transaction.max.timeout.ms.)
     #[arg(long, value_name = "MS", default_value_t = 900_000)]
     max_timeout_ms: i64,
 

@@ -1,7 +1,8 @@
-//! Are whole log directories sound? Their small files, the names of their folders, and all partitions side by side.
+//! Are whole log directories sound? Their small files, the names of their folders, and all
+//! partitions side by side.
 //!
-//! Two steps, so that the work is known before it begins: [`survey_log_dir`] looks at names and small files,
-//! [`verify_partitions`] then reads every batch.
+//! Two steps, so that the work is known before it begins: [`survey_log_dir`] looks at names and
+//! small files, [`verify_partitions`] then reads every batch.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -105,8 +106,8 @@ pub fn survey_log_dir(storage: &dyn Storage, dir: &Path) -> Result<LogDirSurvey>
 pub struct Surroundings {
     /// The log start offset by the checkpoint, where it has one.
     pub log_start_offset: Option<i64>,
-    /// There is such a checkpoint, and it may be out of date: Kafka writes it once a minute, and after a kill goes on with the old
-    /// one.
+    /// There is such a checkpoint, and it may be out of date: Kafka writes it once a minute, and
+    /// after a kill goes on with the old one.
     pub log_start_may_have_moved: bool,
     /// Whether a broker is running on the directory.
     pub is_locked: bool,
@@ -131,7 +132,8 @@ impl Surroundings {
         }
     }
 
-    /// The options for the partition: a log start offset that is asked for outranks the checkpoint's.
+    /// The options for the partition: a log start offset that is asked for outranks the
+    /// checkpoint's.
     #[must_use]
     pub fn apply<'a>(&self, options: &VerifyOptions<'a>) -> VerifyOptions<'a> {
         let asked = options.log_start_offset;
@@ -157,7 +159,8 @@ fn read_small_files(storage: &dyn Storage, survey: &mut LogDirSurvey) -> Option<
             }
         };
         if let Some(fault) = check_directory_file(name, &bytes).unwrap_or_else(Some) {
-            // Without its own name a broker does not start; without a checkpoint it begins with zeros.
+            // Without its own name a broker does not start; without a checkpoint it begins with
+            // zeros.
             let severity = match name {
                 "meta.properties" => Severity::Corrupt,
                 _ => Severity::Repairable,
@@ -199,7 +202,8 @@ fn add_folder(
     survey.partitions.push(PartitionFolder { log_size_bytes: size, path, name, around });
 }
 
-/// Finds partitions that several log directories hold, which keeps Kafka from starting, and tells each directory of them.
+/// Finds partitions that several log directories hold, which keeps Kafka from starting, and tells
+/// each directory of them.
 pub fn find_duplicates(surveys: &mut [LogDirSurvey]) {
     let mut homes: BTreeMap<FolderName, Vec<usize>> = BTreeMap::new();
     for (at, survey) in surveys.iter().enumerate() {
@@ -222,9 +226,11 @@ pub fn find_duplicates(surveys: &mut [LogDirSurvey]) {
     }
 }
 
-/// Checks partitions on `threads` threads (one: that of the caller) and hands over each report in the order of `folders`.
+/// Checks partitions on `threads` threads (one: that of the caller) and hands over each report in
+/// the order of `folders`.
 ///
-/// `each` is called by the threads, one at a time; of a partition whose directory cannot be listed it gets the error.
+/// `each` is called by the threads, one at a time; of a partition whose directory cannot be listed
+/// it gets the error.
 ///
 /// # Errors
 /// [`Kind::Cancelled`], and when threads cannot be made.

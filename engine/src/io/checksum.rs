@@ -1,9 +1,10 @@
 //! CRC-32C for batches and snapshots, CRC-32 for the old message formats.
 //!
-//! Checking CRC-32C decides how fast a log is recovered. Crate `crc-fast` is the faster implementation at every size
-//! from 4 bytes to megabytes, up to fourfold above 512 bytes; at 256 to 511 bytes it is level with crate `crc32c`.
-//! Since a wrong checksum would make good data look corrupt, the first call in a process compares it with `crc32c`,
-//! on this processor, and takes that one when they ever disagree.
+//! Checking CRC-32C decides how fast a log is recovered. Crate `crc-fast` is the faster
+//! implementation at every size from 4 bytes to megabytes, up to fourfold above 512 bytes; at 256
+//! to 511 bytes it is level with crate `crc32c`. Since a wrong checksum would make good data look
+//! corrupt, the first call in a process compares it with `crc32c`, on this processor, and takes
+//! that one when they ever disagree.
 
 use std::sync::OnceLock;
 
@@ -23,12 +24,13 @@ pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     if is_fast_trusted() { fast_append(crc, bytes) } else { crc32c::crc32c_append(crc, bytes) }
 }
 
-/// The CRC-32C of bytes A followed by bytes B, from the checksum of each and the size of B: pieces of one batch can be
-/// checked apart from each other. Takes some 100 ns a set bit of the size, and does not touch the bytes.
+/// The CRC-32C of bytes A followed by bytes B, from the checksum of each and the size of B: pieces
+/// of one batch can be checked apart from each other. Takes some 100 ns a set bit of the size, and
+/// does not touch the bytes.
 #[must_use]
 pub fn crc32c_combine(crc_a: u32, crc_b: u32, size_b: u64) -> u32 {
-    // A checksum is a polynomial modulo the Castagnoli one, and B behind A multiplies A's by x once for each bit of B.
-    // The two inversions cancel out.
+    // A checksum is a polynomial modulo the Castagnoli one, and B behind A multiplies A's by x once
+    // for each bit of B. The two inversions cancel out.
     let powers = POWERS.iter().enumerate();
     let shifted = powers
         .filter(|&(bit, _)| size_b >> bit & 1 == 1)
@@ -120,8 +122,8 @@ fn is_fast_trusted() -> bool {
     *TRUSTED.get_or_init(implementations_agree)
 }
 
-/// Compares the implementations at sizes on both sides of every block size that either works in. A tenth of a
-/// millisecond.
+/// Compares the implementations at sizes on both sides of every block size that either works in. A
+/// tenth of a millisecond.
 #[cold]
 fn implementations_agree() -> bool {
     const SIZE_MAX: usize = 16 * 1024 + 77;

@@ -1,6 +1,7 @@
 //! What has a disk been asked to do? Counts of the calls that reached the kernel.
 //!
-//! Tests prove with them which path ran (ring or plain calls) and that reading does not write; a host shows them.
+//! Tests prove with them which path ran (ring or plain calls) and that reading does not write; a
+//! host shows them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

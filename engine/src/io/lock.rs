@@ -1,8 +1,9 @@
 //! Does another process hold this directory? The POSIX record lock that a broker takes on `.lock`.
 //!
-//! Java's `FileChannel.tryLock` is `fcntl(F_SETLK)` over the whole file; `flock` would not see it. Such a lock belongs
-//! to the process and the file, not to a descriptor: closing *any* descriptor of the file lets it go. So this module
-//! keeps a table of the files whose lock this process holds, and never opens one of those again.
+//! Java's `FileChannel.tryLock` is `fcntl(F_SETLK)` over the whole file; `flock` would not see it.
+//! Such a lock belongs to the process and the file, not to a descriptor: closing *any* descriptor
+//! of the file lets it go. So this module keeps a table of the files whose lock this process holds,
+//! and never opens one of those again.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -34,14 +35,15 @@ impl Lock for RecordLock {}
 impl Drop for RecordLock {
     fn drop(&mut self) {
         let mut held = held();
-        // Closed first and within the mutex: else another thread might lock the file anew, and this close take it away.
+        // Closed first and within the mutex: else another thread might lock the file anew, and this
+        // close take it away.
         self.descriptor = None;
         held.remove(&self.id);
     }
 }
 
-/// Takes the exclusive lock on the whole file, making the file when it is missing. `Conflict` when another process or
-/// this one holds it.
+/// Takes the exclusive lock on the whole file, making the file when it is missing. `Conflict` when
+/// another process or this one holds it.
 pub(super) fn lock(path: &Path) -> Result<Box<dyn Lock>> {
     let mut held = held();
     if let Some(id) = id_of(path)?
@@ -66,7 +68,8 @@ pub(super) fn lock(path: &Path) -> Result<Box<dyn Lock>> {
     Ok(Box::new(RecordLock { id, descriptor: Some(descriptor) }))
 }
 
-/// Whether another process holds the lock; a missing file is not held, nor is one that this process holds itself.
+/// Whether another process holds the lock; a missing file is not held, nor is one that this process
+/// holds itself.
 pub(super) fn is_locked(path: &Path) -> Result<bool> {
     let held = held();
     match id_of(path)? {

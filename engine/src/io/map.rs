@@ -1,9 +1,10 @@
 //! Can a file be read without copying it, and without dying when it shrinks meanwhile?
 //!
-//! A page of a map that lies behind the end of its file, or that the disk cannot read, raises SIGBUS in whoever touches
-//! it. A host must never get one, so nothing here maps anything until [`guard_process`] was called, which only the owner
-//! of the process may do: the command line does. The guard turns a fault within one of our windows into zeros and a
-//! mark; [`Source::check`] then tells that what was seen was not the file.
+//! A page of a map that lies behind the end of its file, or that the disk cannot read, raises
+//! SIGBUS in whoever touches it. A host must never get one, so nothing here maps anything until
+//! [`guard_process`] was called, which only the owner of the process may do: the command line does.
+//! The guard turns a fault within one of our windows into zeros and a mark; [`Source::check`] then
+//! tells that what was seen was not the file.
 //!
 //! ```text
 //! file     |................................................|
@@ -32,8 +33,9 @@ const READERS_MAX: usize = 256;
 
 /// A [`Source`] over a file through a map of one window at a time.
 ///
-/// The bytes of a window stay what they are only as long as nobody writes to the file: a writer beside us can change
-/// them under our eyes, as with any map. Call [`Source::check`] before acting on what was seen.
+/// The bytes of a window stay what they are only as long as nobody writes to the file: a writer
+/// beside us can change them under our eyes, as with any map. Call [`Source::check`] before acting
+/// on what was seen.
 pub struct MapReader<'a> {
     file: &'a dyn File,
     end: u64,
@@ -43,9 +45,10 @@ pub struct MapReader<'a> {
 }
 
 impl<'a> MapReader<'a> {
-    /// Maps `file` up to `end` (exclusive; bounded by the file's own end) in windows of `window_bytes`, or of what a
-    /// caller wants when that is more. `None` where a map is not safe or not possible: the process is not guarded, the
-    /// file has no descriptor, or too many readers map already.
+    /// Maps `file` up to `end` (exclusive; bounded by the file's own end) in windows of
+    /// `window_bytes`, or of what a caller wants when that is more. `None` where a map is not
+    /// safe or not possible: the process is not guarded, the file has no descriptor, or too
+    /// many readers map already.
     #[must_use]
     pub fn new(file: &'a dyn File, end: u64, window_bytes: usize) -> Option<Self> {
         file.descriptor()?;
@@ -177,7 +180,8 @@ impl Map {
         }?;
         let address = NonNull::new(address.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
         let map = Map { address, size_bytes, start };
-        // SAFETY: the range was just mapped; the advice changes how it is read ahead, not what it holds.
+        // SAFETY: the range was just mapped; the advice changes how it is read ahead, not what it
+        // holds.
         let advised =
             unsafe { rustix::mm::madvise(address.as_ptr().cast(), size_bytes, Advice::Sequential) };
         // Without the advice it is slower, and as right.
@@ -186,9 +190,10 @@ impl Map {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the range is mapped for reading as long as `self` lives, and the guard keeps it readable when the
-        // file shrinks. What a writer beside us changes is seen as changed bytes; they are only ever interpreted as
-        // bytes from a disk, which may be anything.
+        // SAFETY: the range is mapped for reading as long as `self` lives, and the guard keeps it
+        // readable when the file shrinks. What a writer beside us changes is seen as
+        // changed bytes; they are only ever interpreted as bytes from a disk, which may be
+        // anything.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.size_bytes) }
     }
 }
@@ -202,11 +207,12 @@ impl Drop for Map {
     }
 }
 
-/// The windows that are live, where the signal handler finds them: it may neither lock nor allocate.
+/// The windows that are live, where the signal handler finds them: it may neither lock nor
+/// allocate.
 static SLOTS: [Slot; READERS_MAX] = [const { Slot::new() }; READERS_MAX];
 
-/// One reader's window. `version` is odd while the range changes, so that the handler never pairs the start of one
-/// window with the end of another.
+/// One reader's window. `version` is odd while the range changes, so that the handler never pairs
+/// the start of one window with the end of another.
 struct Slot {
     is_taken: AtomicBool,
     faulted: AtomicBool,
@@ -251,7 +257,8 @@ impl Slot {
         self.version.fetch_add(1, SeqCst);
     }
 
-    /// The window, when this address lies in it. The window of a thread that faults does not change meanwhile.
+    /// The window, when this address lies in it. The window of a thread that faults does not change
+    /// meanwhile.
     fn window_of(&self, address: usize) -> Option<(usize, usize)> {
         let version = self.version.load(SeqCst);
         let first = self.first_address.load(SeqCst);
@@ -267,11 +274,13 @@ static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 /// How it went to install the handler, or the error number.
 static INSTALLED: OnceLock<std::result::Result<(), i32>> = OnceLock::new();
 
-/// Makes maps safe in this process, and so allows them: installs a handler for SIGBUS that answers a fault within one of
-/// our windows with zeros and a mark, and hands every other to the handler that was there before.
+/// Makes maps safe in this process, and so allows them: installs a handler for SIGBUS that answers
+/// a fault within one of our windows with zeros and a mark, and hands every other to the handler
+/// that was there before.
 ///
-/// For the owner of a process, once, at its start. A library in somebody else's process must not call it, and whoever
-/// installs a handler for SIGBUS afterwards takes the guard away. Calling it again does nothing.
+/// For the owner of a process, once, at its start. A library in somebody else's process must not
+/// call it, and whoever installs a handler for SIGBUS afterwards takes the guard away. Calling it
+/// again does nothing.
 ///
 /// Fails with `Io` when the system refuses; no maps are made then.
 pub fn guard_process() -> Result<()> {
@@ -306,7 +315,8 @@ fn install() -> std::io::Result<()> {
     if set == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// The handler. It touches atomics and makes system calls; it neither locks nor allocates, and leaves errno alone.
+/// The handler. It touches atomics and makes system calls; it neither locks nor allocates, and
+/// leaves errno alone.
 extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel hands a handler with SA_SIGINFO a filled-in siginfo.
     let siginfo = unsafe { &*info };
@@ -317,7 +327,8 @@ extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mu
         let address = unsafe { siginfo.si_addr() }.addr();
         let found = SLOTS.iter().find_map(|slot| Some((slot, slot.window_of(address)?)));
         if let Some((slot, (first, end))) = found {
-            // Before the zeros: another thread that reads the window must not see them without the mark.
+            // Before the zeros: another thread that reads the window must not see them without the
+            // mark.
             slot.faulted.store(true, SeqCst);
             if replace_by_zeros(first, end) {
                 return;
@@ -329,8 +340,8 @@ extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mu
 
 /// Maps zeros over a whole window.
 fn replace_by_zeros(first: usize, end: usize) -> bool {
-    // SAFETY: the range is a live window of ours, which the faulting thread borrows: nothing else is mapped there, and
-    // whoever reads it reads bytes that may be anything.
+    // SAFETY: the range is a live window of ours, which the faulting thread borrows: nothing else
+    // is mapped there, and whoever reads it reads bytes that may be anything.
     let mapped = unsafe {
         rustix::mm::mmap_anonymous(
             ptr::with_exposed_provenance_mut(first),
@@ -347,7 +358,8 @@ fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void, code: 
     let previous = PREVIOUS.get();
     match previous.map_or(libc::SIG_DFL, |action| action.sa_sigaction) {
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: a sigaction of zeros asks for the default action, which is to die of the signal.
+            // SAFETY: a sigaction of zeros asks for the default action, which is to die of the
+            // signal.
             let default = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
             // SAFETY: sigaction may be called in a handler.
             unsafe { libc::sigaction(signal, &raw const default, ptr::null_mut()) };
@@ -382,8 +394,8 @@ mod tests {
 
     const IN_CHILD: &str = "SILTSTONE_TEST_IN_CHILD";
 
-    /// Runs a test of this module again in a process of its own, since a signal handler is the whole process's.
-    /// `None` when this is that process.
+    /// Runs a test of this module again in a process of its own, since a signal handler is the
+    /// whole process's. `None` when this is that process.
     fn in_child(name: &str) -> Option<ExitStatus> {
         if std::env::var_os(IN_CHILD).is_some() {
             return None;
@@ -442,7 +454,8 @@ mod tests {
         let window = reader.window(0, 1).unwrap();
         assert_eq!(window[..4096], bytes[..4096]);
         file.set_size(500_000).unwrap();
-        // This read faults, on another thread than the reader's; the zeros are no bytes of the file.
+        // This read faults, on another thread than the reader's; the zeros are no bytes of the
+        // file.
         std::thread::scope(|scope| {
             scope.spawn(|| assert_eq!(window[900_000..900_010], [0; 10]));
         });

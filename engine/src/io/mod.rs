@@ -1,7 +1,8 @@
 //! Where do bytes come from? Files, io_uring, maps, checksums and the simulated disk.
 //!
-//! Everything above names only [`Storage`] and [`File`]: the real disk and the simulated one of the crash tests stand
-//! behind the same traits. Reading goes through a [`Source`], which gives windows of a file in whatever way is best.
+//! Everything above names only [`Storage`] and [`File`]: the real disk and the simulated one of the
+//! crash tests stand behind the same traits. Reading goes through a [`Source`], which gives windows
+//! of a file in whatever way is best.
 
 pub mod checksum;
 #[cfg(test)]

@@ -1,10 +1,12 @@
-//! What has to be done with a completion of io_uring? Requests through a ring, each carried on until it is settled.
+//! What has to be done with a completion of io_uring? Requests through a ring, each carried on
+//! until it is settled.
 //!
-//! A completion may be short, or say "again" or "interrupted", just as a system call may. [`drive`] settles a batch of
-//! transfers over any queue, so that tests can drive it with a queue that does all of that; [`Ring`] is the kernel's.
+//! A completion may be short, or say "again" or "interrupted", just as a system call may. [`drive`]
+//! settles a batch of transfers over any queue, so that tests can drive it with a queue that does
+//! all of that; [`Ring`] is the kernel's.
 //!
-//! The memory of a request belongs to the kernel until its completion arrived. So nothing here returns, not even with an
-//! error, before every request that was handed over has completed.
+//! The memory of a request belongs to the kernel until its completion arrived. So nothing here
+//! returns, not even with an error, before every request that was handed over has completed.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -102,8 +104,8 @@ impl<'a> Transfer<'a> {
         Request { descriptor: self.descriptor.as_raw_fd(), memory, size, position }
     }
 
-    /// Takes a completion: a count of bytes, or an error number below zero. Without an outcome afterwards it has to be
-    /// requested again, for what is left.
+    /// Takes a completion: a count of bytes, or an error number below zero. Without an outcome
+    /// afterwards it has to be requested again, for what is left.
     fn complete(&mut self, result: i32) {
         self.outcome = match usize::try_from(result) {
             Ok(count) => self.progress(count),
@@ -131,7 +133,8 @@ impl<'a> Transfer<'a> {
                 self.stalls += 1;
                 (self.stalls > STALLS_MAX).then_some(Outcome::Declined)
             }
-            // A kernel, a sandbox or a file system without this opcode. If it is the file instead, the plain call says so.
+            // A kernel, a sandbox or a file system without this opcode. If it is the file instead,
+            // the plain call says so.
             Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::ACCESS | Errno::PERM => {
                 Some(Outcome::Declined)
             }
@@ -168,16 +171,17 @@ trait Queue {
     /// Adds a request; `false` when there is no room.
     ///
     /// # Safety
-    /// The memory of the request stays valid, and is left alone, until [`Queue::wait`] gave its completion or failed.
+    /// The memory of the request stays valid, and is left alone, until [`Queue::wait`] gave its
+    /// completion or failed.
     unsafe fn push(&mut self, tag: usize, request: Request) -> bool;
 
-    /// Hands over what was pushed and waits for one completion or more; gives tags and results. With an error, too, it
-    /// gives every completion that arrived, and none is outstanding.
+    /// Hands over what was pushed and waits for one completion or more; gives tags and results.
+    /// With an error, too, it gives every completion that arrived, and none is outstanding.
     fn wait(&mut self, completed: &mut Vec<(usize, i32)>) -> Result<(), Broken>;
 }
 
-/// Carries on every transfer until it has an outcome; `Broken` when the queue must not be used again, with the
-/// unsettled ones declined.
+/// Carries on every transfer until it has an outcome; `Broken` when the queue must not be used
+/// again, with the unsettled ones declined.
 fn drive<Q: Queue>(queue: &mut Q, transfers: &mut [Transfer<'_>]) -> Result<(), Broken> {
     let mut ready: Vec<usize> = (0..transfers.len()).rev().collect();
     let mut completed = Vec::new();
@@ -187,8 +191,8 @@ fn drive<Q: Queue>(queue: &mut Q, transfers: &mut [Transfer<'_>]) -> Result<(), 
             && let Some(tag) = ready.pop()
         {
             let Some(transfer) = transfers.get_mut(tag) else { continue };
-            // SAFETY: the transfer borrows the memory and is not touched before its completion; this function does not
-            // return before nothing is in flight.
+            // SAFETY: the transfer borrows the memory and is not touched before its completion;
+            // this function does not return before nothing is in flight.
             if unsafe { queue.push(tag, transfer.request()) } {
                 in_flight += 1;
             } else {
@@ -230,7 +234,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Sets up a ring and asks what it can do. Fails where io_uring is missing, forbidden or out of resources.
+    /// Sets up a ring and asks what it can do. Fails where io_uring is missing, forbidden or out of
+    /// resources.
     pub(super) fn new(tally: Arc<Tally>) -> std::io::Result<Self> {
         let ring = match IoUring::builder().setup_coop_taskrun().build(DEPTH) {
             // Older kernels do not know the flag, which saves interrupts of the waiting thread.
@@ -309,7 +314,8 @@ impl Queue for Ring {
             }
             match entered.map_err(|e| e.kind()) {
                 Ok(_) | Err(ErrorKind::Interrupted) => {}
-                // The kernel is short of memory for requests, or its completion queue is full: both pass.
+                // The kernel is short of memory for requests, or its completion queue is full: both
+                // pass.
                 Err(ErrorKind::WouldBlock | ErrorKind::ResourceBusy) if refusals < STALLS_MAX => {
                     refusals += 1;
                     std::thread::yield_now();
@@ -345,8 +351,8 @@ mod tests {
 
     use super::*;
 
-    /// A queue that does the work itself on a file in memory, but answers as its script says: each entry is the most
-    /// bytes of one completion, or an error number below zero.
+    /// A queue that does the work itself on a file in memory, but answers as its script says: each
+    /// entry is the most bytes of one completion, or an error number below zero.
     struct Scripted {
         file: Vec<u8>,
         script: VecDeque<i32>,
@@ -375,7 +381,8 @@ mod tests {
                 Memory::Target(target) => {
                     let count = size.min(self.file.len().saturating_sub(at));
                     let found = &self.file[at.min(self.file.len())..][..count];
-                    // SAFETY: `drive` keeps the buffer of the request, of at least `size` bytes, until its completion.
+                    // SAFETY: `drive` keeps the buffer of the request, of at least `size` bytes,
+                    // until its completion.
                     unsafe { target.copy_from(found.as_ptr(), count) };
                     count
                 }
@@ -427,8 +434,9 @@ mod tests {
         File::open("/dev/null").unwrap()
     }
 
-    // Case S207: a short completion, EAGAIN and EINTR in the middle of an append of 1 MiB. Believing the first completion
-    // would acknowledge half a batch, and resubmitting all of it would write over what is there.
+    // Case S207: a short completion, EAGAIN and EINTR in the middle of an append of 1 MiB.
+    // Believing the first completion would acknowledge half a batch, and resubmitting all of it
+    // would write over what is there.
     #[test]
     fn a_short_or_interrupted_write_goes_on_where_it_stopped() {
         let bytes: Vec<u8> = (0..1 << 20).map(|i: u32| i.to_be_bytes()[2]).collect();
@@ -542,7 +550,8 @@ mod tests {
         assert_eq!(queue.file, bytes.concat());
     }
 
-    /// Has the kernel answer io_uring_setup with this error, on this thread alone; false where it does not let us.
+    /// Has the kernel answer io_uring_setup with this error, on this thread alone; false where it
+    /// does not let us.
     fn forbid_rings(errno: u32) -> bool {
         const SETUP: u32 = 425;
         let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {

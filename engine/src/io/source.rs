@@ -9,14 +9,15 @@ pub trait Source {
     /// Where the bytes end, exclusive.
     fn end(&self) -> u64;
 
-    /// The bytes from `position` on: at least `wanted_bytes` of them, or all up to the end when fewer are left.
+    /// The bytes from `position` on: at least `wanted_bytes` of them, or all up to the end when
+    /// fewer are left.
     ///
-    /// Going back is allowed, but slow. The caller bounds `wanted_bytes`: an implementation may allocate that much, but
-    /// never more than there is up to the end.
+    /// Going back is allowed, but slow. The caller bounds `wanted_bytes`: an implementation may
+    /// allocate that much, but never more than there is up to the end.
     fn window(&mut self, position: u64, wanted_bytes: usize) -> Result<&[u8]>;
 
-    /// Whether all that was given so far were bytes of the file. To be called before acting on what was seen: a map of a
-    /// file that shrank shows zeros, which look like a torn tail.
+    /// Whether all that was given so far were bytes of the file. To be called before acting on what
+    /// was seen: a map of a file that shrank shows zeros, which look like a torn tail.
     fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -45,8 +46,8 @@ pub struct WindowReader<'a> {
 }
 
 impl<'a> WindowReader<'a> {
-    /// Reads `file` up to `end` (exclusive; what lies beyond the file's own end is cut when it is reached) in windows of
-    /// `window_bytes`.
+    /// Reads `file` up to `end` (exclusive; what lies beyond the file's own end is cut when it is
+    /// reached) in windows of `window_bytes`.
     #[must_use]
     pub fn new(file: &'a dyn File, end: u64, window_bytes: usize) -> Self {
         WindowReader { file, end, window_bytes, buffer: Vec::new(), start: 0, filled: 0 }
@@ -91,11 +92,12 @@ impl Source for WindowReader<'_> {
     }
 }
 
-/// The least window of a map. Windows of less than some MiB are slower, and larger ones gain nothing more: this one
-/// bounds what is resident.
+/// The least window of a map. Windows of less than some MiB are slower, and larger ones gain
+/// nothing more: this one bounds what is resident.
 const MAP_WINDOW_BYTES: usize = 32 << 20;
 
-/// The most bytes of a window that is read: a larger one does not stay in the processor's cache, and is slower.
+/// The most bytes of a window that is read: a larger one does not stay in the processor's cache,
+/// and is slower.
 const READ_WINDOW_BYTES_MAX: usize = 1 << 20;
 
 /// Less than this is read into memory in any case: setting up a map costs more than copying it.
@@ -122,8 +124,9 @@ pub enum Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `file` up to `end` (exclusive, bounded by the file's own end). A window that is read has `window_bytes`, and
-    /// 1 MiB at most unless a caller wants more; one that is mapped has 32 MiB at least.
+    /// Reads `file` up to `end` (exclusive, bounded by the file's own end). A window that is read
+    /// has `window_bytes`, and 1 MiB at most unless a caller wants more; one that is mapped has
+    /// 32 MiB at least.
     #[must_use]
     pub fn new(file: &'a dyn File, end: u64, window_bytes: usize, mode: MapMode) -> Self {
         if mode == MapMode::Always
@@ -152,7 +155,8 @@ impl Source for Reader<'_> {
     fn window(&mut self, position: u64, wanted_bytes: usize) -> Result<&[u8]> {
         if let Reader::Mapped(reader) = self {
             reader.unharmed()?;
-            // Some file systems cannot map, and a process may have no room for another map: reading still works.
+            // Some file systems cannot map, and a process may have no room for another map: reading
+            // still works.
             if reader.cover(position, wanted_bytes).is_err() {
                 let (file, end, window_bytes) = reader.parts();
                 *self = Self::reading(file, end, window_bytes);

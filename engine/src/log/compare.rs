@@ -6,9 +6,10 @@
 //!          \_____ the same _____/ ^ they part at 110
 //! ```
 //!
-//! Followers copy batches as they are, so that replicas have the same batches in the same order, wherever their segments
-//! begin. What only one of them has at either end (one starts later, or is behind) is no difference. Compaction is each
-//! broker's own: of a compacted topic, only what no cleaner has touched can be compared.
+//! Followers copy batches as they are, so that replicas have the same batches in the same order,
+//! wherever their segments begin. What only one of them has at either end (one starts later, or is
+//! behind) is no difference. Compaction is each broker's own: of a compacted topic, only what no
+//! cleaner has touched can be compared.
 
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
@@ -71,9 +72,11 @@ pub struct Parting {
 pub struct Replica {
     /// Offsets from its first segment to the last whole batch of its newest one.
     pub offsets: Range<i64>,
-    /// Where the reading stopped at something that is no batch: damage, or a tail that is torn or not finished.
+    /// Where the reading stopped at something that is no batch: damage, or a tail that is torn or
+    /// not finished.
     pub problem: Option<Problem>,
-    /// Whether batches follow each other with offsets missing between them, as compaction leaves them.
+    /// Whether batches follow each other with offsets missing between them, as compaction leaves
+    /// them.
     pub has_gaps: bool,
 }
 
@@ -88,7 +91,8 @@ pub struct Comparison {
     pub same_batches: u64,
     /// Where the comparison began.
     pub same_from: i64,
-    /// Offset behind the last batch that is the same; the start of the common range before the first.
+    /// Offset behind the last batch that is the same; the start of the common range before the
+    /// first.
     pub same_to: i64,
     /// Leader epoch of that last batch.
     pub same_epoch: Option<i32>,
@@ -107,8 +111,9 @@ impl Comparison {
     }
 }
 
-/// Compares the replicas in two partition directories up to where they part, beginning at `from` or where the later one
-/// begins. Of a compacted topic, `from` is the greater of the two cleaners' checkpoints.
+/// Compares the replicas in two partition directories up to where they part, beginning at `from` or
+/// where the later one begins. Of a compacted topic, `from` is the greater of the two cleaners'
+/// checkpoints.
 pub fn compare_logs(
     storage: &dyn Storage,
     a: &Path,

@@ -1,5 +1,5 @@
-//! What does a transaction coordinator know? The newest value of each transactional id in a partition of
-//! `__transaction_state`.
+//! What does a transaction coordinator know? The newest value of each transactional id in a
+//! partition of `__transaction_state`.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -25,7 +25,8 @@ pub struct CoordinatedTransaction {
     pub producer_id: i64,
     /// The producer's epoch.
     pub producer_epoch: i16,
-    /// 0 empty, 1 ongoing, 2 and 3 about to commit and abort, 4 and 5 committed and aborted, 6 dead.
+    /// 0 empty, 1 ongoing, 2 and 3 about to commit and abort, 4 and 5 committed and aborted, 6
+    /// dead.
     pub status: i8,
     /// When the transaction began, in milliseconds; -1 without one.
     pub started_ms: i64,

@@ -1,6 +1,8 @@
-//! What can be said of a partition without reading it? Names, sizes, times, and a look at the end of the newest segment.
+//! What can be said of a partition without reading it? Names, sizes, times, and a look at the end
+//! of the newest segment.
 //!
-//! Nothing is checked and nothing is changed, and files may come and go meanwhile: it works beside a running broker.
+//! Nothing is checked and nothing is changed, and files may come and go meanwhile: it works beside
+//! a running broker.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -135,7 +137,8 @@ impl LogFacts {
         self.segments.iter().map(|segment| segment.modified_ms).max()
     }
 
-    /// Where the log ends, by the batches behind the last usable entry of the newest offset index. `None` without a segment.
+    /// Where the log ends, by the batches behind the last usable entry of the newest offset index.
+    /// `None` without a segment.
     pub fn read_end(&self, storage: &dyn Storage, maps: MapMode) -> Result<Option<LogEnd>> {
         let Some(segment) = self.segments.last() else { return Ok(None) };
         let base_offset = segment.base_offset;
@@ -145,14 +148,16 @@ impl LogFacts {
         let mut source = Reader::new(&*file, size, WINDOW_BYTES, maps);
         let start = self.last_known_batch(storage, base_offset, &mut source);
         let end = scan_end(&mut source, start, base_offset)?;
-        // Where the batch that the index knows is itself the torn one, only the batches before it tell.
+        // Where the batch that the index knows is itself the torn one, only the batches before it
+        // tell.
         if start > 0 && end.position == start {
             return scan_end(&mut source, 0, base_offset).map(Some);
         }
         Ok(Some(end))
     }
 
-    /// The position of the last batch that the offset index knows, if the batch is really there; else the front.
+    /// The position of the last batch that the offset index knows, if the batch is really there;
+    /// else the front.
     fn last_known_batch(
         &self,
         storage: &dyn Storage,
@@ -173,7 +178,8 @@ impl LogFacts {
         Ok(last.and_then(|bytes| OffsetEntries::new(&bytes, base_offset).get(0)))
     }
 
-    /// The largest timestamp of a segment and its offset, as its time index has them. `None` without index or entry.
+    /// The largest timestamp of a segment and its offset, as its time index has them. `None`
+    /// without index or entry.
     pub fn last_time_entry(
         &self,
         storage: &dyn Storage,
@@ -208,7 +214,8 @@ pub struct LogEnd {
     pub max_timestamp_ms: i64,
     /// Where the newest segment ends being whole.
     pub position: u64,
-    /// Bytes behind that: 0 but for a torn or preallocated tail, or a batch that is just being written.
+    /// Bytes behind that: 0 but for a torn or preallocated tail, or a batch that is just being
+    /// written.
     pub unread_bytes: u64,
     /// Why it ends there.
     pub stop: Stop,
@@ -231,8 +238,8 @@ fn scan_end(source: &mut Reader<'_>, start: u64, base_offset: i64) -> Result<Log
     })
 }
 
-/// The last slot of an index that is not zero, as its bytes are. A preallocated file ends in zeros: the border is searched
-/// for, not read up to.
+/// The last slot of an index that is not zero, as its bytes are. A preallocated file ends in zeros:
+/// the border is searched for, not read up to.
 fn last_used_slot<const SIZE: usize>(file: &dyn File) -> Result<Option<[u8; SIZE]>> {
     let slot_size = u64::try_from(SIZE).unwrap_or(u64::MAX);
     let read = |slot: u64| -> Result<Option<[u8; SIZE]>> {

@@ -1,10 +1,12 @@
 //! What is in a partition directory?
 //!
-//! The inventory applies the loader's rules for what an interrupted compaction, split or deletion left behind: it says which
-//! files are to be removed or renamed, and gives the segments as they are once that is done. It changes nothing.
+//! The inventory applies the loader's rules for what an interrupted compaction, split or deletion
+//! left behind: it says which files are to be removed or renamed, and gives the segments as they
+//! are once that is done. It changes nothing.
 //!
-//! `*.deleted` and `*.cleaned` go. A `*.log.swap` is complete and replaces the segments that it covers, but where a split was
-//! interrupted (a `*.cleaned` at or below it) it goes, too. Index files of a swap follow their log.
+//! `*.deleted` and `*.cleaned` go. A `*.log.swap` is complete and replaces the segments that it
+//! covers, but where a split was interrupted (a `*.cleaned` at or below it) it goes, too. Index
+//! files of a swap follow their log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Where in the files of a partition is the batch of an offset? By its offset index where that is right, else by a scan.
+//! Where in the files of a partition is the batch of an offset? By its offset index where that is
+//! right, else by a scan.
 
 use std::ops::ControlFlow;
 
@@ -18,8 +19,9 @@ const ENTRY_SIZE: u64 = 8;
 const _: () = assert!(offset::ENTRY_SIZE == 8);
 
 impl LogFacts {
-    /// The first batch that ends at `offset` or behind it, with its position in its segment. `None` when there is none, or when
-    /// damage stands before it. Nothing but frames and checksums is checked.
+    /// The first batch that ends at `offset` or behind it, with its position in its segment. `None`
+    /// when there is none, or when damage stands before it. Nothing but frames and checksums is
+    /// checked.
     pub fn find_batch(
         &self,
         storage: &dyn Storage,
@@ -50,7 +52,8 @@ impl LogFacts {
         Ok(None)
     }
 
-    /// A position in the segment at which a batch begins, no behind the batch of `offset`; 0 when the index does not help.
+    /// A position in the segment at which a batch begins, no behind the batch of `offset`; 0 when
+    /// the index does not help.
     pub(super) fn position_before<S: Source + ?Sized>(
         &self,
         storage: &dyn Storage,
@@ -62,8 +65,8 @@ impl LogFacts {
         entry.and_then(|entry| confirmed(entry, source)).unwrap_or_default()
     }
 
-    /// The last entry of the offset index for `offset` or before, by a binary search in the file: it may be large, and end in
-    /// zeros.
+    /// The last entry of the offset index for `offset` or before, by a binary search in the file:
+    /// it may be large, and end in zeros.
     fn index_entry(
         &self,
         storage: &dyn Storage,

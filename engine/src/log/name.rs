@@ -7,7 +7,8 @@
 //! <topic>-<partition>.<32 hex>-future        growing here to replace the log in another log directory
 //! ```
 //!
-//! Topics may contain dots and dashes. Kafka does not start with a folder of another name in a log directory.
+//! Topics may contain dots and dashes. Kafka does not start with a folder of another name in a log
+//! directory.
 
 use std::fmt;
 

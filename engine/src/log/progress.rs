@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Hears how far a bulk call has come, and may end it. Called from the threads that do the work, so it must be quick.
+/// Hears how far a bulk call has come, and may end it. Called from the threads that do the work, so
+/// it must be quick.
 pub trait Progress: Sync {
     /// This many more bytes of logs were read.
     fn bytes(&self, count: u64);

@@ -1,8 +1,9 @@
 //! Which batches and records do the files of a partition hold, of those that were asked for?
 //!
-//! [`read_log`] walks the segments of a directory, or one file, with the one [`scan`](mod@crate::record::scan) loop and tells
-//! a [`LogReader`] what it meets, in order. Memory is bounded by one window, and by one opened batch where records are
-//! wanted. Damage is told with file, position and reason; the rest of that file is not guessed at, and the next one is
+//! [`read_log`] walks the segments of a directory, or one file, with the one
+//! [`scan`](mod@crate::record::scan) loop and tells a [`LogReader`] what it meets, in order. Memory
+//! is bounded by one window, and by one opened batch where records are wanted. Damage is told with
+//! file, position and reason; the rest of that file is not guessed at, and the next one is
 //! read. Nothing is written, and files may grow and vanish meanwhile.
 
 use std::ops::{ControlFlow, Range};
@@ -46,7 +47,8 @@ impl Default for Selection {
 impl Selection {
     /// Whether the header of a batch allows that something of it is wanted.
     fn may_take(&self, header: &BatchHeader, previous_end: i64) -> bool {
-        // The header of a compressed message of the old formats names its last offset, and no first one.
+        // The header of a compressed message of the old formats names its last offset, and no first
+        // one.
         let first = if header.magic < 2 { previous_end } else { header.base_offset };
         header.last_offset() >= self.offsets.start
             && first < self.offsets.end
@@ -54,9 +56,11 @@ impl Selection {
             && self.producer_id.is_none_or(|id| id == header.producer_id)
     }
 
-    /// Whether a batch is wanted whose records nobody looks at: where the header leaves it open, it is.
+    /// Whether a batch is wanted whose records nobody looks at: where the header leaves it open, it
+    /// is.
     fn takes_header(&self, header: &BatchHeader) -> bool {
-        // Timestamps within a batch need not rise: the first one is a bound only as far as anybody knows.
+        // Timestamps within a batch need not rise: the first one is a bound only as far as anybody
+        // knows.
         let earliest = header.base_timestamp.min(header.max_timestamp);
         self.takes_all_times()
             || header.delete_horizon_ms().is_some()
@@ -91,7 +95,8 @@ pub struct ReadOptions {
     pub selection: Selection,
     /// Whether records are wanted, and not only batches.
     pub with_records: bool,
-    /// A batch that has, or opens to, more bytes is not opened: a problem is told in place of its records.
+    /// A batch that has, or opens to, more bytes is not opened: a problem is told in place of its
+    /// records.
     pub limit_bytes: usize,
     /// Whether files are read through maps.
     pub maps: MapMode,
@@ -128,7 +133,8 @@ pub trait LogReader {
     /// A wanted record of the batch with this header.
     fn record(&mut self, header: &BatchHeader, record: &Record<'_>) -> ControlFlow<()>;
 
-    /// Something is wrong in this file. Behind a bad batch the file is not read on; bad records are passed over.
+    /// Something is wrong in this file. Behind a bad batch the file is not read on; bad records are
+    /// passed over.
     fn problem(&mut self, path: &Path, problem: Problem) -> ControlFlow<()>;
 
     /// A file could not be read.
@@ -138,7 +144,8 @@ pub trait LogReader {
 /// Reads the segments of a partition directory in order, or one file of batches.
 ///
 /// # Errors
-/// When the path itself cannot be looked at; what goes wrong with one of many files is told to the reader.
+/// When the path itself cannot be looked at; what goes wrong with one of many files is told to the
+/// reader.
 pub fn read_log(
     storage: &dyn Storage,
     path: &Path,
@@ -161,7 +168,8 @@ pub fn read_log(
     Ok(())
 }
 
-/// The offset in a file's name; 0 where there is none. A metadata snapshot, whose name tells its end, counts from 0.
+/// The offset in a file's name; 0 where there is none. A metadata snapshot, whose name tells its
+/// end, counts from 0.
 fn base_offset_of(path: &Path) -> i64 {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or_default()
@@ -351,7 +359,8 @@ mod tests {
         }
     }
 
-    /// Batches of two records each at offsets 0 to 11, three in each of two segments; timestamps are ten times the offset.
+    /// Batches of two records each at offsets 0 to 11, three in each of two segments; timestamps
+    /// are ten times the offset.
     fn partition() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for (base, producers) in [(0, [1, 1, 2]), (6, [1, 2, 2])] {

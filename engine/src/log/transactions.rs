@@ -1,7 +1,8 @@
 //! Which transactions are open in a partition, and which were aborted?
 //!
-//! The open ones come from the newest producer snapshot that can be read and the batches behind it, or from all batches; the
-//! aborted ones from the transaction indexes, or from all markers. Nothing is written.
+//! The open ones come from the newest producer snapshot that can be read and the batches behind it,
+//! or from all batches; the aborted ones from the transaction indexes, or from all markers. Nothing
+//! is written.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -56,8 +57,8 @@ pub struct Transactions {
     pub problems: Vec<Problem>,
 }
 
-/// Reads the transactions of the partition in `dir`: with `from_start` from all of its batches, else from snapshot and
-/// indexes.
+/// Reads the transactions of the partition in `dir`: with `from_start` from all of its batches,
+/// else from snapshot and indexes.
 pub fn read_transactions(
     storage: &dyn Storage,
     dir: &Path,
@@ -162,7 +163,8 @@ struct Replay<'a> {
     state: ReplayState,
     /// Batches before this offset are in the state already.
     start: i64,
-    /// Whether aborted transactions are taken from their markers. Else they are known from the indexes.
+    /// Whether aborted transactions are taken from their markers. Else they are known from the
+    /// indexes.
     from_start: bool,
     maps: MapMode,
     found: &'a mut Transactions,

@@ -11,8 +11,8 @@
 //!  +--------+------+------------+--+----+------+--------+----------+---------+--------+------+------+-----+----
 //! ```
 //!
-//! The checksum (CRC-32C) covers byte 21 to the end: offset, size, leader epoch and magic lie outside it, so that they can be
-//! assigned without computing it anew.
+//! The checksum (CRC-32C) covers byte 21 to the end: offset, size, leader epoch and magic lie
+//! outside it, so that they can be assigned without computing it anew.
 
 use crate::bytes;
 use crate::io::checksum;
@@ -51,7 +51,8 @@ pub enum TimestampType {
 /// The header of a batch of any magic; of the old formats, what the view of one entry gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchHeader {
-    /// Offset of the first record; of an old entry, its stored offset, which for a wrapper is that of its **last** message.
+    /// Offset of the first record; of an old entry, its stored offset, which for a wrapper is that
+    /// of its **last** message.
     pub base_offset: i64,
     /// Bytes of the whole batch, the header's first twelve included.
     pub size_bytes: u32,
@@ -80,7 +81,8 @@ pub struct BatchHeader {
 }
 
 impl BatchHeader {
-    /// The header of a batch of magic 2; `None` when there are fewer than 61 bytes. Nothing is checked.
+    /// The header of a batch of magic 2; `None` when there are fewer than 61 bytes. Nothing is
+    /// checked.
     #[inline]
     #[must_use]
     pub fn parse(batch: &[u8]) -> Option<Self> {
@@ -103,7 +105,8 @@ impl BatchHeader {
         })
     }
 
-    /// The view of one entry of magic 0 or 1; `None` when its fields do not fit into the bytes given.
+    /// The view of one entry of magic 0 or 1; `None` when its fields do not fit into the bytes
+    /// given.
     #[must_use]
     pub fn parse_legacy(entry: &[u8]) -> Option<Self> {
         let magic = bytes::get_i8(entry, 16)?;

@@ -5,8 +5,9 @@
 //! | i32 key size, key | i32 value size, value            sizes of -1: null
 //! ```
 //!
-//! The checksum (CRC-32) covers everything behind it. A compressed set is one entry, the wrapper, whose value holds the entries.
-//! The wrapper's offset is that of its last inner message; inner offsets are absolute in magic 0 and relative in magic 1.
+//! The checksum (CRC-32) covers everything behind it. A compressed set is one entry, the wrapper,
+//! whose value holds the entries. The wrapper's offset is that of its last inner message; inner
+//! offsets are absolute in magic 0 and relative in magic 1.
 
 use crate::bytes;
 use crate::io::checksum;
@@ -84,8 +85,8 @@ fn read_field(bytes: &[u8]) -> Result<(Option<&[u8]>, &[u8]), RecordError> {
 
 /// The messages within a wrapper, with absolute offsets and final timestamps, in order.
 ///
-/// `payload` is the wrapper's value, decompressed. The inner entries are read once here to learn the last inner offset, from which
-/// the base of relative offsets follows.
+/// `payload` is the wrapper's value, decompressed. The inner entries are read once here to learn
+/// the last inner offset, from which the base of relative offsets follows.
 pub fn unwrap<'a>(
     wrapper: &BatchHeader,
     payload: &'a [u8],
@@ -127,7 +128,8 @@ pub fn unwrap<'a>(
 
 /// What the relative offsets of a wrapper of magic 1 count from.
 pub(super) fn relative_base(wrapper_offset: i64, last_inner: i64) -> Result<i64, RecordError> {
-    // Kafka quirk: a wrapper at offset 0 comes from a client whose inner offsets are taken as they are.
+    // Kafka quirk: a wrapper at offset 0 comes from a client whose inner offsets are taken as they
+    // are.
     if wrapper_offset == 0 {
         return Ok(0);
     }

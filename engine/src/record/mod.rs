@@ -1,7 +1,8 @@
 //! What is in a record batch?
 //!
-//! Views of batches and records that copy nothing ([`BatchHeader`], [`Records`]), the two old message formats
-//! ([`legacy`]), control records, the check of every record ([`check`]), and the one loop that walks a file of batches ([`scan`](mod@scan)). Bytes in, bytes out: nothing
+//! Views of batches and records that copy nothing ([`BatchHeader`], [`Records`]), the two old
+//! message formats ([`legacy`]), control records, the check of every record ([`check`]), and the
+//! one loop that walks a file of batches ([`scan`](mod@scan)). Bytes in, bytes out: nothing
 //! here opens a file.
 
 pub mod batch;

@@ -1,7 +1,8 @@
 //! Which records does a batch hold, whatever its magic and codec?
 //!
-//! [`BatchReader`] gives every record with its bytes, of the old formats too, in memory that it keeps. It takes what Kafka's
-//! reader takes; [`check`](super::check) is stricter and needs less memory.
+//! [`BatchReader`] gives every record with its bytes, of the old formats too, in memory that it
+//! keeps. It takes what Kafka's reader takes; [`check`](super::check) is stricter and needs less
+//! memory.
 
 use std::ops::ControlFlow;
 
@@ -58,8 +59,8 @@ impl BatchReader {
         BatchReader { decompressor: Decompressor::new(), limit_bytes }
     }
 
-    /// Gives the records of a batch whose frame and checksum are right, in order, up to a `Break`. `batch` is all of its
-    /// bytes.
+    /// Gives the records of a batch whose frame and checksum are right, in order, up to a `Break`.
+    /// `batch` is all of its bytes.
     ///
     /// # Errors
     /// The first fault; the records in front of it have been given.

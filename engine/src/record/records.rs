@@ -6,8 +6,8 @@
 //! header: varint key size, key | varint value size, value
 //! ```
 //!
-//! Sizes of keys and values may be negative: null. [`Records`] walks a payload that is already decompressed and copies nothing;
-//! every length is compared with what is there before it is used.
+//! Sizes of keys and values may be negative: null. [`Records`] walks a payload that is already
+//! decompressed and copies nothing; every length is compared with what is there before it is used.
 
 use crate::problem::Code;
 use crate::record::batch::{BatchHeader, TimestampType};

@@ -1,8 +1,8 @@
 //! Where do the batches of a file begin, which are whole, and where does the log end?
 //!
-//! [`scan`] is the only loop in siltstone that walks a file of batches. It decides by framing and checksum alone; what a
-//! reader could not decode is still data. Verify, dump, recovery and index rebuild are visitors of it, so they cannot
-//! disagree about where a log ends.
+//! [`scan`] is the only loop in siltstone that walks a file of batches. It decides by framing and
+//! checksum alone; what a reader could not decode is still data. Verify, dump, recovery and index
+//! rebuild are visitors of it, so they cannot disagree about where a log ends.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,8 @@ use crate::record::batch::{
 };
 use crate::record::legacy::{LEGACY_CRC_START, min_entry_size};
 
-/// Bytes of a batch that are looked at in one piece; the checksum of a larger one is computed in pieces of this size.
+/// Bytes of a batch that are looked at in one piece; the checksum of a larger one is computed in
+/// pieces of this size.
 const PIECE_BYTES: usize = 4 << 20;
 
 /// Why a scan stopped.
@@ -66,7 +67,8 @@ pub struct ScannedBatch<'a> {
     pub header: &'a BatchHeader,
     /// Its first byte in the file.
     pub position: u64,
-    /// All its bytes, or only the 61 of the header where the batch is larger than the visitor asked to see.
+    /// All its bytes, or only the 61 of the header where the batch is larger than the visitor
+    /// asked to see.
     pub bytes: &'a [u8],
 }
 
@@ -87,7 +89,8 @@ impl<F: FnMut(ScannedBatch<'_>) -> Result<ControlFlow<()>>> Visitor for F {
     }
 }
 
-/// Walks the batches of `source` from `position` up to the end, or up to the first batch that begins at `stop_at` or behind.
+/// Walks the batches of `source` from `position` up to the end, or up to the first batch that
+/// begins at `stop_at` or behind.
 ///
 /// Fails only when the source or the visitor fails; bytes that are no batch are an outcome.
 pub fn scan<S: Source + ?Sized, V: Visitor + ?Sized>(
@@ -114,7 +117,8 @@ fn walk<S: Source + ?Sized, V: Visitor + ?Sized>(
         let window = source.window(position, HEADER_SIZE)?;
         let (walked, frame) = walk_window(window, position, stop_at, visitor)?;
         position = position.saturating_add(walked);
-        // What the window could not settle: the end of the bytes, a bad frame, or a batch that reaches beyond it.
+        // What the window could not settle: the end of the bytes, a bad frame, or a batch that
+        // reaches beyond it.
         match frame {
             Frame::Stop(stop) => return Ok(ScanEnd { position, stop }),
             Frame::Beyond if walked > 0 => {}
@@ -207,7 +211,8 @@ fn check(batch: &[u8]) -> std::result::Result<BatchHeader, Stop> {
     }
 }
 
-/// Settles what stands at `position`, where a window was too small: gives the size of the batch, or why there is none.
+/// Settles what stands at `position`, where a window was too small: gives the size of the batch, or
+/// why there is none.
 fn large_batch<S: Source + ?Sized, V: Visitor + ?Sized>(
     source: &mut S,
     position: u64,
@@ -219,7 +224,8 @@ fn large_batch<S: Source + ?Sized, V: Visitor + ?Sized>(
         return Ok(ControlFlow::Break(Stop::End));
     }
     let size = match read_frame(window) {
-        // spec: records 3. Up to 17 bytes are the end of a file; a size is read from them all the same, to say more.
+        // spec: records 3. Up to 17 bytes are the end of a file; a size is read from them all the
+        // same, to say more.
         None => {
             return Ok(ControlFlow::Break(Stop::Short { announced_bytes: None }));
         }
@@ -248,7 +254,8 @@ fn large_batch<S: Source + ?Sized, V: Visitor + ?Sized>(
     Ok(ControlFlow::Continue(announced))
 }
 
-/// Checks a batch that is too large to be held: its checksum is computed over one piece after another.
+/// Checks a batch that is too large to be held: its checksum is computed over one piece after
+/// another.
 fn check_in_pieces<S: Source + ?Sized, V: Visitor + ?Sized>(
     source: &mut S,
     position: u64,

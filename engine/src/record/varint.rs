@@ -1,7 +1,9 @@
-//! Variable-length integers: base-128 groups, least significant first, the high bit of a byte says that more follow.
+//! Variable-length integers: base-128 groups, least significant first, the high bit of a byte says
+//! that more follow.
 //!
-//! Signed values are zigzag coded: 0, -1, 1, -2 become 0, 1, 2, 3. A 32-bit value takes at most five bytes, a 64-bit one
-//! at most ten. Bits of the last byte that do not fit are dropped without complaint, as Kafka drops them.
+//! Signed values are zigzag coded: 0, -1, 1, -2 become 0, 1, 2, 3. A 32-bit value takes at most
+//! five bytes, a 64-bit one at most ten. Bits of the last byte that do not fit are dropped without
+//! complaint, as Kafka drops them.
 
 /// Why a number could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

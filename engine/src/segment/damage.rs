@@ -1,7 +1,8 @@
 //! What is wrong where a scan stopped, and what whole batches lie behind it?
 //!
-//! A torn tail has nothing whole behind it and may be cut; damage in the middle has, and is the operator's to decide.
-//! To tell them apart, the bytes behind the first bad one are searched for batches whose frame, offset and checksum fit.
+//! A torn tail has nothing whole behind it and may be cut; damage in the middle has, and is the
+//! operator's to decide. To tell them apart, the bytes behind the first bad one are searched for
+//! batches whose frame, offset and checksum fit.
 
 use std::ops::ControlFlow;
 
@@ -16,8 +17,8 @@ use crate::units::last_addressable_offset;
 
 /// Bytes that are searched at a time.
 const STEP_BYTES: usize = 1 << 20;
-/// Bytes over which checksums of look-alikes may be computed beyond the size of the file itself: what looks like a batch costs
-/// its length to refute, and crafted bytes could make that quadratic.
+/// Bytes over which checksums of look-alikes may be computed beyond the size of the file itself:
+/// what looks like a batch costs its length to refute, and crafted bytes could make that quadratic.
 const REFUTE_BYTES: u64 = 64 << 20;
 
 /// Whole batches behind damage.
@@ -67,9 +68,11 @@ pub struct Damage {
     pub survivors: Survivors,
 }
 
-/// Examines the bytes behind a scan's end. `expected_offset` is the offset that the log had reached; `None` when the scan ended at the end.
+/// Examines the bytes behind a scan's end. `expected_offset` is the offset that the log had
+/// reached; `None` when the scan ended at the end.
 ///
-/// A magic byte of the future is told from garbage by what follows it: the end of the file or a batch that fits.
+/// A magic byte of the future is told from garbage by what follows it: the end of the file or a
+/// batch that fits.
 pub fn examine<S: Source + ?Sized>(
     source: &mut S,
     end: ScanEnd,
@@ -187,7 +190,8 @@ pub fn survivors<S: Source + ?Sized>(
     Ok(found)
 }
 
-/// The first position in `from..until` where a whole batch begins whose offsets could continue the log.
+/// The first position in `from..until` where a whole batch begins whose offsets could continue the
+/// log.
 ///
 /// Also where a piece of a segment begins when its pieces are scanned side by side.
 pub fn next_batch<S: Source + ?Sized>(

@@ -1,4 +1,5 @@
-//! One `.log` with its side files: their names, what is wrong with a log, and its indexes made anew.
+//! One `.log` with its side files: their names, what is wrong with a log, and its indexes made
+//! anew.
 
 pub mod damage;
 pub mod name;

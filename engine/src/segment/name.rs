@@ -114,7 +114,8 @@ impl FileName {
             return Parsed::Other;
         };
         let number = rest.split('.').next().unwrap_or_default();
-        // A second dot before the suffix is Kafka's to ignore; we take only names that we would write back.
+        // A second dot before the suffix is Kafka's to ignore; we take only names that we would
+        // write back.
         let plain = number.len().saturating_add(role.suffix().len()) == rest.len();
         match parse_offset(number) {
             Some(offset) if plain => Parsed::Segment(FileName { offset, role, state }),

@@ -1,7 +1,8 @@
 //! How are the offset and time index of a segment made anew from its batches?
 //!
-//! As Kafka's recovery does it: an entry in front of the first batch that begins more than `index.interval.bytes` behind the
-//! last entry, holding that batch's last offset and position, and with it the largest timestamp so far.
+//! As Kafka's recovery does it: an entry in front of the first batch that begins more than
+//! `index.interval.bytes` behind the last entry, holding that batch's last offset and position, and
+//! with it the largest timestamp so far.
 
 use crate::error::Result;
 use crate::index::offset::OffsetIndexBuilder;
@@ -47,7 +48,8 @@ pub struct RebuiltIndexes {
 }
 
 impl IndexRebuild {
-    /// Indexes of the segment with this base, empty yet. An index size below one entry is taken as one entry.
+    /// Indexes of the segment with this base, empty yet. An index size below one entry is taken as
+    /// one entry.
     pub fn new(base_offset: i64, settings: IndexSettings) -> Result<Self> {
         let max_size_bytes = settings.max_size_bytes.max(12);
         Ok(IndexRebuild {
@@ -72,7 +74,8 @@ impl IndexRebuild {
         if position.saturating_sub(self.last_indexed_position) <= self.interval_bytes {
             return Ok(());
         }
-        // A full index stops growing: lookups scan a little further. Kafka gives up the whole partition here.
+        // A full index stops growing: lookups scan a little further. Kafka gives up the whole
+        // partition here.
         if !self.offset_index.is_full() {
             let indexed = i32::try_from(position).unwrap_or(i32::MAX);
             self.offset_index.append(header.last_offset(), indexed)?;

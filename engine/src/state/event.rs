@@ -50,8 +50,8 @@ pub enum EventKind {
 }
 
 impl ProducerEvent {
-    /// What a batch says of its producer; `None` when it has none, or says nothing that could be read. `control` is what
-    /// it says if it is a control batch.
+    /// What a batch says of its producer; `None` when it has none, or says nothing that could be
+    /// read. `control` is what it says if it is a control batch.
     #[inline]
     #[must_use]
     pub fn of_batch(header: &BatchHeader, control: Option<Control>) -> Option<Self> {

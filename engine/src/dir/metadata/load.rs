@@ -46,7 +46,8 @@ pub struct LoadedMetadata {
     pub read_to: i64,
     /// The epoch of the last batch.
     pub last_epoch: i32,
-    /// Everything below this offset is committed for sure; what is behind it nearly always is, too.
+    /// Everything below this offset is committed for sure; what is behind it nearly always is,
+    /// too.
     pub committed_at_least: i64,
     /// Records that a newer release wrote; where there are any, settings may be incomplete.
     pub unknown_records: u64,

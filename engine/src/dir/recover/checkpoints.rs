@@ -32,7 +32,8 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Reads what is there. A checkpoint that cannot be read counts as empty, as in Kafka, and is told.
+    /// Reads what is there. A checkpoint that cannot be read counts as empty, as in Kafka, and is
+    /// told.
     pub fn read(storage: &dyn Storage, dir: &Path, problems: &mut Vec<Problem>) -> Result<Self> {
         // spec: segments 7
         let mut checkpoint = |name: &str| -> Result<OffsetCheckpoint> {
@@ -54,7 +55,8 @@ impl Checkpoints {
         Ok(Checkpoints {
             recovery_points: checkpoint(RECOVERY_POINT_FILE)?,
             log_starts: checkpoint(LOG_START_FILE)?,
-            // Only that it is there counts; one too long to be a marker is none of ours to write back.
+            // Only that it is there counts; one too long to be a marker is none of ours to write
+            // back.
             marker: match read_if_there(storage, &dir.join(CLEAN_SHUTDOWN_FILE), MARKER_BYTES_MAX) {
                 Err(error) if error.kind() == Kind::Limit => Some(Vec::new()),
                 other => other?,
@@ -71,7 +73,8 @@ fn read_if_there(storage: &dyn Storage, path: &Path, limit_bytes: u64) -> Result
     }
 }
 
-/// Replaces a small file of the directory, durably: it is the old one or the new one, whatever happens.
+/// Replaces a small file of the directory, durably: it is the old one or the new one, whatever
+/// happens.
 pub fn replace(
     storage: &dyn Storage,
     dir: &Path,
@@ -98,7 +101,8 @@ pub fn remove_marker(storage: &dyn Storage, dir: &Path) -> Result<()> {
     }
 }
 
-/// Owner and mode for the small files of the directory: those of `meta.properties`, else of the directory.
+/// Owner and mode for the small files of the directory: those of `meta.properties`, else of the
+/// directory.
 pub fn owner_of_dir(storage: &dyn Storage, dir: &Path) -> Result<Metadata> {
     match storage.metadata(&dir.join("meta.properties")) {
         Ok(metadata) => Ok(metadata),

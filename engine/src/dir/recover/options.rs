@@ -55,8 +55,8 @@ pub struct DirRecoverOptions<'a> {
 }
 
 impl<'a> DirRecoverOptions<'a> {
-    /// On the caller's thread, with nothing allowed to be lost and everything taken from the checkpoints; producers expire
-    /// after a day.
+    /// On the caller's thread, with nothing allowed to be lost and everything taken from the
+    /// checkpoints; producers expire after a day.
     #[must_use]
     pub fn new(
         settings: &'a (dyn Fn(&str) -> PartitionSettings + Sync),

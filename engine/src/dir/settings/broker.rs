@@ -18,7 +18,8 @@ pub struct BrokerSettings {
     pub metadata_log_dir: PathBuf,
     /// Whether `process.roles` has `controller`.
     pub is_controller: bool,
-    /// The node ids of `controller.quorum.voters`; none where the voters stand in the metadata log.
+    /// The node ids of `controller.quorum.voters`; none where the voters stand in the metadata
+    /// log.
     pub quorum_voters: Vec<i32>,
     /// `producer.id.expiration.ms`: how long an idle producer is remembered, in milliseconds.
     pub producer_id_expiration_ms: i64,

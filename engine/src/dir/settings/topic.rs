@@ -10,10 +10,11 @@ use super::{Resolved, Source};
 /// retention may be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopicSettings {
-    /// `segment.bytes`, or `internal.segment.bytes` where it is set: the size at which a segment is
-    /// full.
+    /// `segment.bytes`, or `internal.segment.bytes` where it is set: the size at which a segment
+    /// is full.
     pub segment_bytes: u32,
-    /// `segment.ms`: the age at which a segment is full; see [`TopicSettings::segment_age_max_ms`].
+    /// `segment.ms`: the age at which a segment is full; see
+    /// [`TopicSettings::segment_age_max_ms`].
     pub segment_ms: i64,
     /// `segment.jitter.ms`.
     pub segment_jitter_ms: i64,

@@ -1,4 +1,5 @@
-//! Which bytes of a file would a power cut leave? The bytes that are seen, those that are durable, and what lies between.
+//! Which bytes of a file would a power cut leave? The bytes that are seen, those that are durable,
+//! and what lies between.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -67,8 +68,8 @@ impl Body {
         }
     }
 
-    /// What Linux does when a write-back fails: the error is told once, and the sectors count as clean. A later sync says
-    /// that all is well, and they are lost all the same.
+    /// What Linux does when a write-back fails: the error is told once, and the sectors count as
+    /// clean. A later sync says that all is well, and they are lost all the same.
     pub(super) fn fail_sync(&mut self) {
         self.dirty.clear();
     }

@@ -13,8 +13,8 @@ pub struct Operation {
     pub what: String,
     /// To which path.
     pub path: PathBuf,
-    /// Whether it changes the disk or makes a change durable. A cut at any other operation leaves what a cut at the next
-    /// change leaves.
+    /// Whether it changes the disk or makes a change durable. A cut at any other operation leaves
+    /// what a cut at the next change leaves.
     pub is_change: bool,
 }
 
@@ -40,7 +40,8 @@ pub(super) enum Sort {
 pub(super) enum Verdict {
     /// It is done.
     Done,
-    /// The power goes while it is done: it may be done or not, and its caller does not live to know.
+    /// The power goes while it is done: it may be done or not, and its caller does not live to
+    /// know.
     Cut,
     /// The power is off.
     Off,

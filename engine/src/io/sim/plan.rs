@@ -1,4 +1,5 @@
-//! What does a test do to the simulated disk behind the engine's back? Faults, limits and files that are just there.
+//! What does a test do to the simulated disk behind the engine's back? Faults, limits and files
+//! that are just there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,23 +12,26 @@ use crate::error::Result;
 use crate::io::{FileKind, Metadata};
 
 impl SimDisk {
-    /// Makes the power go at the n-th operation: it may be done or not, and fails, as does all that follows.
+    /// Makes the power go at the n-th operation: it may be done or not, and fails, as does all that
+    /// follows.
     pub fn crash_at(&self, number: u64) {
         self.state().faults.crash_at = Some(number);
     }
 
-    /// Makes the power go at the n-th of the operations that change the disk or make changes durable.
+    /// Makes the power go at the n-th of the operations that change the disk or make changes
+    /// durable.
     pub fn crash_at_change(&self, number: u64) {
         self.state().faults.crash_at_change = Some(number);
     }
 
-    /// Makes the n-th operation fail once with this error number. A write does its first half, and a sync loses what it
-    /// should have made durable, as Linux does.
+    /// Makes the n-th operation fail once with this error number. A write does its first half, and
+    /// a sync loses what it should have made durable, as Linux does.
     pub fn fail_at(&self, number: u64, errno: i32) {
         self.state().faults.fail_at.insert(number, errno);
     }
 
-    /// Makes all changes from the n-th operation on fail with this error number: a full or a read-only disk.
+    /// Makes all changes from the n-th operation on fail with this error number: a full or a
+    /// read-only disk.
     pub fn fail_changes_from(&self, number: u64, errno: i32) {
         self.state().faults.fail_changes_from = Some((number, errno));
     }
@@ -90,7 +94,8 @@ impl SimDisk {
         self.state().tree.sync_all();
     }
 
-    /// Puts a file in place, durably and without counting as an operation; missing directories are made.
+    /// Puts a file in place, durably and without counting as an operation; missing directories are
+    /// made.
     pub fn put(&self, path: &Path, bytes: Vec<u8>, like: Option<&Metadata>) -> Result<()> {
         self.put_content(path, Content::File(Body::of(Arc::new(bytes))), like)
     }

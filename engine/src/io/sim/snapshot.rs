@@ -1,4 +1,5 @@
-//! Are two trees of files the same? Trees from the real and the simulated disk, to load, write out and compare.
+//! Are two trees of files the same? Trees from the real and the simulated disk, to load, write out
+//! and compare.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -62,7 +63,8 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Writes it out below a directory of the real disk, which must exist. What cannot be opened is left out.
+    /// Writes it out below a directory of the real disk, which must exist. What cannot be opened is
+    /// left out.
     pub fn write_out(&self, root: &Path) -> Result<()> {
         let disk = Disk::new();
         // A directory sorts before what is in it.
@@ -106,8 +108,9 @@ fn differing_bytes(a: &[u8], b: &[u8]) -> String {
 }
 
 impl SimDisk {
-    /// Loads what is below a directory of the real disk to a path of this one, durably and with its owners and times,
-    /// and without counting as operations. Links are followed, so that one to a directory becomes a directory.
+    /// Loads what is below a directory of the real disk to a path of this one, durably and with its
+    /// owners and times, and without counting as operations. Links are followed, so that one to
+    /// a directory becomes a directory.
     pub fn load(&self, root: &Path, at: &Path) -> Result<()> {
         let disk = Disk::new();
         self.put_dir(at, Some(&disk.metadata(root)?))?;
@@ -133,8 +136,8 @@ impl SimDisk {
         Ok(())
     }
 
-    /// What is below a directory now, as a reader sees it, without counting as operations. `NotFound` when the directory
-    /// is not there.
+    /// What is below a directory now, as a reader sees it, without counting as operations.
+    /// `NotFound` when the directory is not there.
     pub fn snapshot(&self, root: &Path) -> Result<Snapshot> {
         let mut entries = BTreeMap::new();
         let mut is_there = false;

@@ -1,4 +1,5 @@
-//! Which names would a power cut leave? Directories with the names that are seen and those that are durable.
+//! Which names would a power cut leave? Directories with the names that are seen and those that are
+//! durable.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

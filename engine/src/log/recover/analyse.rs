@@ -17,7 +17,8 @@ use crate::state::{LeaderEpochs, meta};
 const EPOCH_BYTES_MAX: u64 = 64 << 20;
 /// More than `partition.metadata` has.
 const METADATA_BYTES_MAX: u64 = 64 << 10;
-/// A walk that must begin anew reads strictly more each time; this many are more than there are reasons.
+/// A walk that must begin anew reads strictly more each time; this many are more than there are
+/// reasons.
 const WALKS_MAX: usize = 16;
 
 /// Analyses the partition in `dir`.
@@ -154,7 +155,8 @@ fn read_epochs(
         Ok(None)
     };
     if bytes.is_empty() && has_batches {
-        // Kafka makes the file empty and fills it with the first batch: an empty one beside batches was lost.
+        // Kafka makes the file empty and fills it with the first batch: an empty one beside batches
+        // was lost.
         return wrong(Code::EpochFile, "empty, but there are batches".to_owned());
     }
     match crate::state::checkpoint::parse_epochs(&bytes) {

@@ -1,7 +1,8 @@
 //! What do the batches of one segment say, taken in offset order?
 //!
-//! The fold is fed batch by batch, from a scan in one go or from the pieces of a parallel one, and cannot tell the two apart. It builds indexes, epochs
-//! and producer state, and stops at the first batch that cannot follow the one before.
+//! The fold is fed batch by batch, from a scan in one go or from the pieces of a parallel one, and
+//! cannot tell the two apart. It builds indexes, epochs and producer state, and stops at the first
+//! batch that cannot follow the one before.
 
 use std::ops::ControlFlow;
 
@@ -121,7 +122,8 @@ impl SegmentFold<'_> {
         if let Some(indexes) = &mut self.indexes
             && indexes.batch(header, fact.position).is_err()
         {
-            // Offsets rise and are addressable, as was just seen; what is left is a timestamp index that cannot follow.
+            // Offsets rise and are addressable, as was just seen; what is left is a timestamp index
+            // that cannot follow.
             self.indexes = None;
         }
         if header.magic >= 2 {

@@ -4,12 +4,14 @@ use crate::io::MapMode;
 use crate::segment::rebuild::IndexSettings;
 use crate::uuid::Uuid;
 
-/// What recovery of one partition is told: what is known of its past, what it may do, and the topic's settings.
+/// What recovery of one partition is told: what is known of its past, what it may do, and the
+/// topic's settings.
 #[derive(Clone, Debug)]
 pub struct RecoverOptions {
     /// Whether the broker stopped cleanly: then segments are trusted.
     pub clean_shutdown: bool,
-    /// Up to where the log was flushed, exclusive, by the checkpoint; 0 when it says nothing: everything is read.
+    /// Up to where the log was flushed, exclusive, by the checkpoint; 0 when it says nothing:
+    /// everything is read.
     pub recovery_point: i64,
     /// Where the log starts by the checkpoint; 0 when it says nothing.
     pub log_start_offset: i64,
@@ -23,7 +25,8 @@ pub struct RecoverOptions {
     pub truncate_to: Option<i64>,
     /// The topic id that the partition must have.
     pub topic_id: Option<Uuid>,
-    /// Whether remote storage is on for the topic: its log may start before its first local segment.
+    /// Whether remote storage is on for the topic: its log may start before its first local
+    /// segment.
     pub remote_storage: bool,
     /// Shape of the indexes.
     pub index: IndexSettings,
@@ -31,10 +34,11 @@ pub struct RecoverOptions {
     pub now_ms: i64,
     /// `producer.id.expiration.ms`.
     pub producer_expiration_ms: i64,
-    /// Bytes of new small files that are held in memory before they are written beside the old; nothing is written while
-    /// analysing when this is `None` (a dry run).
+    /// Bytes of new small files that are held in memory before they are written beside the old;
+    /// nothing is written while analysing when this is `None` (a dry run).
     pub stage_bytes: Option<usize>,
-    /// Bytes of a segment that one task scans; a segment is scanned in one go when it is not larger.
+    /// Bytes of a segment that one task scans; a segment is scanned in one go when it is not
+    /// larger.
     pub piece_bytes: u64,
     /// Tasks that scan one segment side by side, in the pool that the call runs in; 1: in one go.
     pub parallel: usize,

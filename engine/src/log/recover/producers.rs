@@ -1,8 +1,9 @@
 //! What do the producers of a log look like at an offset, and which snapshots will there be?
 //!
-//! Kafka makes a new state manager for every segment that it recovers and one more for the log: each lists the snapshots, deletes
-//! those that do not fit, loads the newest that is left and replays what is missing. The book keeps to these rules, but does
-//! not read back what it has just written.
+//! Kafka makes a new state manager for every segment that it recovers and one more for the log:
+//! each lists the snapshots, deletes those that do not fit, loads the newest that is left and
+//! replays what is missing. The book keeps to these rules, but does not read back what it has just
+//! written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -33,7 +34,8 @@ pub struct ProducerBook<'a> {
     written: BTreeMap<i64, Staged>,
     /// The state of the manager at work.
     pub state: ReplayState,
-    /// Set when `state` is what a snapshot at this offset would bring back, but for producers that expired.
+    /// Set when `state` is what a snapshot at this offset would bring back, but for producers that
+    /// expired.
     known_at: Option<i64>,
     /// Snapshots that could not be used.
     pub problems: Vec<Problem>,
@@ -73,8 +75,9 @@ impl<'a> ProducerBook<'a> {
         }
     }
 
-    /// Brings the state to `log_end`, with a new manager: loads the newest snapshot that fits and lets `replay` apply what is
-    /// missing. Segments are given by their bases; those that `replay` gets are in order.
+    /// Brings the state to `log_end`, with a new manager: loads the newest snapshot that fits and
+    /// lets `replay` apply what is missing. Segments are given by their bases; those that
+    /// `replay` gets are in order.
     pub fn rebuild(
         &mut self,
         stage: &mut Stage<'a>,

@@ -1,8 +1,9 @@
 //! How is a segment read: in one go, or in pieces side by side?
 //!
-//! A piece begins at the first whole batch found at or behind its border, which may be wrong: a batch may hold the bytes of
-//! another batch as data. So a piece counts only if the piece before it ends just where this one began; else it is read
-//! again from there. The fold sees the same batches in the same order either way.
+//! A piece begins at the first whole batch found at or behind its border, which may be wrong: a
+//! batch may hold the bytes of another batch as data. So a piece counts only if the piece before it
+//! ends just where this one began; else it is read again from there. The fold sees the same batches
+//! in the same order either way.
 
 use std::ops::ControlFlow;
 
@@ -45,7 +46,8 @@ impl Scanner<'_> {
         Reader::new(file, size_bytes, WINDOW_BYTES, self.map_mode)
     }
 
-    /// Feeds the batches of `file` from `start` to `each`, up to its `size_bytes`; gives where and why it stopped.
+    /// Feeds the batches of `file` from `start` to `each`, up to its `size_bytes`; gives where and
+    /// why it stopped.
     pub fn scan(
         &self,
         file: &dyn File,
@@ -134,7 +136,8 @@ impl Scanner<'_> {
         base_offset: i64,
     ) -> Result<Option<u64>> {
         let mut source = self.reader(file, size_bytes);
-        // Look-alikes cost their length to refute; past this the piece is left to the one before it.
+        // Look-alikes cost their length to refute; past this the piece is left to the one before
+        // it.
         let mut budget = self.piece_bytes.saturating_mul(2);
         let found = next_batch(&mut source, from, to, base_offset, base_offset, &mut budget)?;
         Ok(found.filter(|start| *start < to))

@@ -13,7 +13,8 @@ use crate::units::is_addressable;
 /// Bytes that are copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 
-/// Base offset and first byte of each part: a batch that the part before cannot address begins a new one.
+/// Base offset and first byte of each part: a batch that the part before cannot address begins a
+/// new one.
 pub(super) fn split_points(
     file: &dyn File,
     size: u64,
@@ -40,8 +41,9 @@ pub(super) fn write_parts(
     split: &Split,
     like: Option<&Metadata>,
 ) -> Result<()> {
-    // spec: segments 4.7 and 4.8. All parts are whole before the first becomes a swap, and the last one becomes it first:
-    // a crash in between leaves a `.cleaned` at or below every swap, and then the original counts.
+    // spec: segments 4.7 and 4.8. All parts are whole before the first becomes a swap, and the last
+    // one becomes it first: a crash in between leaves a `.cleaned` at or below every swap, and
+    // then the original counts.
     let source = storage.open(&dir.join(log), OpenMode::Read)?;
     let size = source.metadata()?.size_bytes;
     let name =

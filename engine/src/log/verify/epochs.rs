@@ -1,7 +1,7 @@
 //! Does `leader-epoch-checkpoint` say what the batches say?
 //!
-//! It is right when it gives every batch the epoch that the batch has. Entries for epochs without a batch are as good: a leader
-//! writes one as soon as it leads.
+//! It is right when it gives every batch the epoch that the batch has. Entries for epochs without a
+//! batch are as good: a leader writes one as soon as it leads.
 
 use super::findings::{Findings, Place};
 use crate::error::{Kind, Result};

@@ -21,10 +21,12 @@ use crate::state::{OffsetCheckpoint, Snapshot};
 /// More than any small file has.
 const SMALL_SIZE_MAX: u64 = 512 << 20;
 
-/// Checks a single file: a `.log` by itself, an index against the log beside it, any other file in itself.
+/// Checks a single file: a `.log` by itself, an index against the log beside it, any other file in
+/// itself.
 ///
 /// # Errors
-/// Those of the storage, [`Kind::InvalidArgument`] for a file that is none of Kafka's by its name, and [`Kind::Cancelled`].
+/// Those of the storage, [`Kind::InvalidArgument`] for a file that is none of Kafka's by its name,
+/// and [`Kind::Cancelled`].
 pub fn verify_file(
     storage: &dyn Storage,
     path: &Path,

@@ -1,4 +1,5 @@
-//! The findings of one partition: each kind of problem of a file a few times, however often it occurs.
+//! The findings of one partition: each kind of problem of a file a few times, however often it
+//! occurs.
 
 use std::collections::HashMap;
 

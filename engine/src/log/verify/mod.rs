@@ -1,7 +1,7 @@
 //! Is a partition what it should be? Every problem of it, and everything its log says.
 //!
-//! [`verify_partition`] reads every batch of every segment once, derives from them what the other files should say, as Kafka
-//! does after an unclean stop, and compares:
+//! [`verify_partition`] reads every batch of every segment once, derives from them what the other
+//! files should say, as Kafka does after an unclean stop, and compares:
 //!
 //! ```text
 //! segments in order -> scan -> every batch -> records, offsets, epochs, producers, transactions
@@ -9,8 +9,8 @@
 //!                                          -> .snapshot at its offset, leader-epoch-checkpoint
 //! ```
 //!
-//! It repairs nothing and never writes. Behind the first damage of the log nothing can be derived any more: there it only counts
-//! the whole batches that a cut would throw away.
+//! It repairs nothing and never writes. Behind the first damage of the log nothing can be derived
+//! any more: there it only counts the whole batches that a cut would throw away.
 
 mod epochs;
 mod file;

@@ -19,10 +19,11 @@ pub enum Depth {
 /// What a check is to know and how far it is to go.
 #[derive(Clone, Copy)]
 pub struct VerifyOptions<'a> {
-    /// Where the log starts, when that is known: from `log-start-offset-checkpoint`, say. Records before it are deleted, though
-    /// their batches may still be there.
+    /// Where the log starts, when that is known: from `log-start-offset-checkpoint`, say. Records
+    /// before it are deleted, though their batches may still be there.
     pub log_start_offset: Option<i64>,
-    /// The log may start behind that: what a checkpoint says is some time old, and records may have been deleted since.
+    /// The log may start behind that: what a checkpoint says is some time old, and records may
+    /// have been deleted since.
     pub log_start_may_have_moved: bool,
     /// The id that the topic should have.
     pub topic_id: Option<Uuid>,
@@ -38,7 +39,8 @@ pub struct VerifyOptions<'a> {
     pub records_listed_max: usize,
     /// The most aborted transactions that are listed.
     pub aborted_listed_max: usize,
-    /// A broker is writing to the partition meanwhile: what is unfinished at its end is no problem, only worth a notice.
+    /// A broker is writing to the partition meanwhile: what is unfinished at its end is no
+    /// problem, only worth a notice.
     pub is_live: bool,
     /// How files are read.
     pub maps: MapMode,
@@ -47,8 +49,8 @@ pub struct VerifyOptions<'a> {
 }
 
 impl Default for VerifyOptions<'_> {
-    /// Everything is looked at and nothing known; the time is the end of time, so that nothing lies in the future and every
-    /// producer may be forgotten.
+    /// Everything is looked at and nothing known; the time is the end of time, so that nothing lies
+    /// in the future and every producer may be forgotten.
     fn default() -> Self {
         VerifyOptions {
             log_start_offset: None,

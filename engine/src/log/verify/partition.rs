@@ -24,12 +24,12 @@ use crate::units::NO_LEADER_EPOCH;
 
 /// Two lines; anything longer is something else.
 const METADATA_SIZE_MAX: u64 = 64 << 10;
-/// A record that is later than the clock by more than this is said to lie in the future: Kafka refuses such records by default
-/// (`message.timestamp.after.max.ms`).
+/// A record that is later than the clock by more than this is said to lie in the future: Kafka
+/// refuses such records by default (`message.timestamp.after.max.ms`).
 const FUTURE_MS: i64 = 3_600_000;
 
-/// Checks the partition in a directory. Whatever it holds gives a report; only when the directory cannot be listed, or the work
-/// is cancelled, there is none.
+/// Checks the partition in a directory. Whatever it holds gives a report; only when the directory
+/// cannot be listed, or the work is cancelled, there is none.
 ///
 /// # Errors
 /// Those of the storage for the directory itself, and [`Kind::Cancelled`].
@@ -209,7 +209,8 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    /// A timestamp in the future is no damage, but retention by time will not remove its segment before then.
+    /// A timestamp in the future is no damage, but retention by time will not remove its segment
+    /// before then.
     pub(super) fn note_future(&mut self, log: &str, max_timestamp: i64) {
         if max_timestamp > self.options.now_ms.saturating_add(FUTURE_MS) {
             let detail = format!(

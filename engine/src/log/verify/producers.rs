@@ -1,6 +1,7 @@
 //! Do the producer snapshots say what the batches say?
 //!
-//! The state of the producers is derived batch by batch. When it has come to the offset of a snapshot, the two are compared.
+//! The state of the producers is derived batch by batch. When it has come to the offset of a
+//! snapshot, the two are compared.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -25,14 +26,15 @@ pub(super) struct Producers<'a> {
     now_ms: i64,
     expiration_ms: i64,
     pub(super) state: ReplayState,
-    /// Batches may be missing that were there when a snapshot was taken: the log does not begin at 0, or compaction took them.
+    /// Batches may be missing that were there when a snapshot was taken: the log does not begin at
+    /// 0, or compaction took them.
     pub(super) is_partial: bool,
     ahead: VecDeque<i64>,
 }
 
 impl<'a> Producers<'a> {
-    /// Begins at the front of a log with these segments and snapshots. Of a log that does not begin at offset 0 the state comes
-    /// from the snapshot there, if it is sound.
+    /// Begins at the front of a log with these segments and snapshots. Of a log that does not begin
+    /// at offset 0 the state comes from the snapshot there, if it is sound.
     pub(super) fn begin(
         storage: &'a dyn Storage,
         dir: &'a Path,
@@ -45,7 +47,8 @@ impl<'a> Producers<'a> {
             (bases.first().copied().unwrap_or(0), bases.last().copied().unwrap_or(0));
         let mut ahead = VecDeque::new();
         for &offset in snapshots {
-            // spec: producer-state A6. A clean stop leaves one at the end of the log, which is no base.
+            // spec: producer-state A6. A clean stop leaves one at the end of the log, which is no
+            // base.
             if !bases.contains(&offset) && offset < last_base {
                 stray(offset, "it belongs to no segment", findings);
             } else {
@@ -145,7 +148,8 @@ impl<'a> Producers<'a> {
         if entry == derived {
             return true;
         }
-        // A producer that was forgotten for being silent and came back has no coordinator until its next marker.
+        // A producer that was forgotten for being silent and came back has no coordinator until its
+        // next marker.
         let came_back = ProducerEntry { coordinator_epoch: NO_COORDINATOR_EPOCH, ..*derived };
         if *entry == came_back {
             return true;

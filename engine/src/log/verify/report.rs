@@ -14,7 +14,8 @@ use crate::uuid::Uuid;
 pub enum Verdict {
     /// Nothing is wrong.
     Ok,
-    /// The log is whole; files that are derived from it are wrong and can be made anew without loss.
+    /// The log is whole; files that are derived from it are wrong and can be made anew without
+    /// loss.
     Repairable,
     /// Bytes of the log itself are wrong.
     Corrupt,
@@ -70,7 +71,8 @@ pub struct PartitionReport {
     pub topic_partition: Option<(String, i32)>,
     /// The topic's id by `partition.metadata`.
     pub topic_id: Option<Uuid>,
-    /// The first offset that is here; the log of a tiered topic may begin earlier, in the remote tier.
+    /// The first offset that is here; the log of a tiered topic may begin earlier, in the remote
+    /// tier.
     pub log_start_offset: i64,
     /// The offset behind the last record.
     pub log_end_offset: i64,
@@ -96,7 +98,8 @@ pub struct PartitionReport {
     pub producers: Vec<ProducerEntry>,
     /// Transactions that have not ended, by first offset.
     pub open: Vec<OpenTransaction>,
-    /// Aborted transactions by the offset of their markers; `None` when there are too many to list.
+    /// Aborted transactions by the offset of their markers; `None` when there are too many to
+    /// list.
     pub aborted: Option<Vec<AbortedTxn>>,
     /// The records; `None` when there are too many to list, or when only batches were looked at.
     pub lists: Option<RecordLists>,

@@ -22,9 +22,11 @@ use crate::units::{NO_LEADER_EPOCH, NO_TIMESTAMP, is_addressable};
 
 /// What is read of a log at a time.
 const WINDOW_BYTES: usize = 1 << 20;
-/// Larger batches are not held while they are scanned; only when their checksum is right are they read whole.
+/// Larger batches are not held while they are scanned; only when their checksum is right are they
+/// read whole.
 const BODY_MAX: usize = 32 << 20;
-/// The part of an index's size that does not depend on the log: `segment.index.bytes` of zeros behind the entries.
+/// The part of an index's size that does not depend on the log: `segment.index.bytes` of zeros
+/// behind the entries.
 const INDEX_SIZE_MAX: u64 = 64 << 20;
 
 /// Checks a segment. `Break` when its log is damaged: what follows cannot be judged.
@@ -54,7 +56,8 @@ pub(super) fn check_segment(
     };
     let end = scan(&mut source, 0, u64::MAX, &mut visitor)?;
     let damage = examine(&mut source, end, base, visitor.walk.next_offset)?;
-    // A damaged log is read twice, an unreadable end not at all: what was announced is done either way.
+    // A damaged log is read twice, an unreadable end not at all: what was announced is done either
+    // way.
     visitor.finish(size, end.position, damage)
 }
 
@@ -187,7 +190,8 @@ impl SegmentCheck<'_, '_> {
         self.walk.findings.add(code, Severity::Corrupt, &self.files.log, place, detail);
     }
 
-    /// Looks at every record, where that is asked; `None` when there is a fault, or when it is not asked.
+    /// Looks at every record, where that is asked; `None` when there is a fault, or when it is not
+    /// asked.
     #[inline]
     fn check_records(&mut self, batch: &ScannedBatch<'_>) -> Result<Option<CheckedBatch>> {
         let Some(checker) = &mut self.walk.checker else { return Ok(None) };
@@ -220,7 +224,8 @@ impl SegmentCheck<'_, '_> {
         }
     }
 
-    /// Offsets rise from batch to batch, stay within the segment and can be addressed by its indexes.
+    /// Offsets rise from batch to batch, stay within the segment and can be addressed by its
+    /// indexes.
     #[inline]
     fn check_offsets(&mut self, batch: &ScannedBatch<'_>, base_offset: i64) {
         let (segment, next) = (self.files.base_offset, self.walk.next_offset);
@@ -235,7 +240,8 @@ impl SegmentCheck<'_, '_> {
             };
             self.problem(Code::OffsetOrder, batch.position, base_offset, detail);
         } else if base_offset > next || !is_full(batch.header) {
-            // Compaction was here, or segments were lost on the way: what was known is not all told any more.
+            // Compaction was here, or segments were lost on the way: what was known is not all told
+            // any more.
             self.walk.producers.is_partial = true;
             self.txn_index.forget_history();
         }

@@ -504,8 +504,8 @@ fn every_flipped_bit_gives_a_verdict_and_is_found() {
         log.put(&name, good);
     }
     unseen.dedup();
-    // What no rule can tell from something that was meant: another topic id, a gap before the last batch, a blank of another
-    // kind at the end of a line.
+    // What no rule can tell from something that was meant: another topic id, a gap before the last
+    // batch, a blank of another kind at the end of a line.
     unseen.retain(|(name, at)| match name.as_str() {
         "partition.metadata" => false,
         "leader-epoch-checkpoint" => *at != 7,

@@ -16,7 +16,8 @@ const WHOLE_SIZE_MAX: usize = 1 << 20;
 /// What is held at a time of a larger one.
 const WINDOW_SIZE: usize = 64 << 10;
 
-/// Checks batches, one after the other, with memory that it keeps: about a megabyte, whatever the batches open to.
+/// Checks batches, one after the other, with memory that it keeps: about a megabyte, whatever the
+/// batches open to.
 ///
 /// ```
 /// use siltstone::record::BatchHeader;
@@ -50,13 +51,15 @@ impl std::fmt::Debug for BatchChecker {
 }
 
 impl BatchChecker {
-    /// A checker that takes a batch which opens to more than `limit_bytes` for one that cannot be opened.
+    /// A checker that takes a batch which opens to more than `limit_bytes` for one that cannot be
+    /// opened.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
         BatchChecker { decompressor: Decompressor::new(), window: Vec::new(), limit_bytes }
     }
 
-    /// Walks every record of a batch whose frame and checksum are right. `batch` is all of its bytes.
+    /// Walks every record of a batch whose frame and checksum are right. `batch` is all of its
+    /// bytes.
     ///
     /// `record` is told the offset and timestamp of each, in order, as long as none has a fault.
     ///
@@ -119,8 +122,8 @@ impl BatchChecker {
             .map_err(|fault| self.explain(codec, payload, fault))
     }
 
-    /// Too few records, and bytes behind what the codec reads: frames laid end to end, which other readers of that codec
-    /// open and Kafka's does not. So it is the codec's fault.
+    /// Too few records, and bytes behind what the codec reads: frames laid end to end, which other
+    /// readers of that codec open and Kafka's does not. So it is the codec's fault.
     fn explain(&mut self, codec: Codec, payload: &[u8], fault: BatchFault) -> BatchFault {
         if fault.code != Code::RecordCount {
             return fault;

@@ -7,8 +7,8 @@ use crate::record::batch::BatchHeader;
 use crate::record::control::{ControlType, parse_key};
 use crate::record::records::Records;
 
-/// Checks the keys of all control records, and the values of those that end a transaction. Faults of their fields are left to
-/// the walk over all records.
+/// Checks the keys of all control records, and the values of those that end a transaction. Faults
+/// of their fields are left to the walk over all records.
 pub(super) fn check(header: &BatchHeader, payload: &[u8]) -> Result<(), BatchFault> {
     if header.codec_id() != 0 && header.count > 0 {
         return Err(fault("a control batch is compressed".to_owned()));
@@ -16,7 +16,8 @@ pub(super) fn check(header: &BatchHeader, payload: &[u8]) -> Result<(), BatchFau
     for record in Records::new(header, payload).map_while(Result::ok) {
         let key = record.key.unwrap_or_default();
         let kind = parse_key(key).map_err(|why| fault(why.to_owned()))?;
-        // spec: records 6. Readers take a later version for 0 and skip what they do not know; nothing here wrote it.
+        // spec: records 6. Readers take a later version for 0 and skip what they do not know;
+        // nothing here wrote it.
         if let Some(version @ 1..) = bytes::get_i16(key, 0) {
             return Err(fault(format!(
                 "the key of a control record has the unknown version {version}"

@@ -11,8 +11,8 @@ use crate::record::records::RecordError;
 pub struct CheckedBatch {
     /// How many records.
     pub records: u64,
-    /// The base offset: of a compressed message of the old formats that of its first inner message, which
-    /// its header does not tell.
+    /// The base offset: of a compressed message of the old formats that of its first inner
+    /// message, which its header does not tell.
     pub base_offset: i64,
 }
 

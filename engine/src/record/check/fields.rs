@@ -1,7 +1,7 @@
 //! Do the fields of a record of magic 2 add up?
 //!
-//! The walk is written once over a [`Cursor`] and compiled for slices, where nearly all records are,
-//! and for the rare record that is larger than what is held of its decompressed batch.
+//! The walk is written once over a [`Cursor`] and compiled for slices, where nearly all records
+//! are, and for the rare record that is larger than what is held of its decompressed batch.
 
 use crate::record::records::RecordError;
 use crate::record::varint;

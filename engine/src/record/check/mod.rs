@@ -1,8 +1,8 @@
 //! Is every record of a batch what the header says?
 //!
 //! The scan proves that a batch has the bytes that were written. Whether a reader can make records
-//! of them is another question: [`BatchChecker`] walks them all, compressed ones too, keeps none and
-//! allocates nothing for each, and names the first fault.
+//! of them is another question: [`BatchChecker`] walks them all, compressed ones too, keeps none
+//! and allocates nothing for each, and names the first fault.
 //!
 //! | code | what is wrong |
 //! |---|---|

@@ -256,11 +256,13 @@ fn the_commands_of_the_readme_are_there() {
 #[test]
 fn every_folder_at_the_top_has_a_reason() {
     let architecture = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the document");
-    let made = ["target", ".git"];
+    let made = ["target"];
     let folders = fs::read_dir(root()).expect("the root").filter_map(Result::ok);
     let folders = folders.filter(|entry| entry.path().is_dir());
     let names: Vec<String> = folders.map(|entry| entry.file_name().display().to_string()).collect();
-    let names = names.iter().filter(|name| !made.contains(&name.as_str()));
+    // Those with a dot in front are tools' own, but for ours.
+    let is_ours = |name: &&String| !name.starts_with('.') || *name == ".ci";
+    let names = names.iter().filter(|name| !made.contains(&name.as_str())).filter(is_ours);
     let wrong: Vec<_> =
         names.filter(|name| !architecture.contains(&format!("`{name}/`"))).collect();
     assert_eq!(wrong, Vec::<&String>::new());
@@ -277,6 +279,38 @@ fn nothing_names_a_place_on_the_machine_it_was_made_on() {
         for place in ["/work/", "/home/", "/root/", "/tmp/fx"] {
             if text.contains(place) {
                 wrong.push(format!("{name}: {place}"));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn files_that_the_documents_name_are_there() {
+    let texts = texts();
+    let documents = texts.iter().filter(|(name, _)| name.ends_with(".md"));
+    let mut wrong = Vec::new();
+    for (document, text) in documents {
+        let quoted = text.split('`').skip(1).step_by(2);
+        for name in quoted.filter(|name| name.ends_with(".rs")) {
+            let is_named =
+                |(path, _): &&(String, String)| path == name || path.ends_with(&format!("/{name}"));
+            if !texts.iter().any(|text| is_named(&text)) {
+                wrong.push(format!("{document}: {name}"));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn nothing_is_kept_that_nobody_uses() {
+    let mut wrong = Vec::new();
+    for source in sources(&["engine/src", "cli/src", "ffi/src", "tests", "benches"]) {
+        let is_this = source.name == "tests/tidy.rs";
+        for word in ["allow(dead_code", "allow(unused", "expect(dead_code", "expect(unused"] {
+            if !is_this && source.text.contains(word) {
+                wrong.push(format!("{}: {word}", source.name));
             }
         }
     }

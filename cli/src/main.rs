@@ -4,8 +4,6 @@
 //! what it says about the bytes comes from the engine. Standard output is the result, standard
 //! error is progress and errors.
 
-#![allow(dead_code, reason = "the verbs that use all of it land one after another")]
-
 mod completions;
 mod diff;
 mod dump;

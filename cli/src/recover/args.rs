@@ -95,15 +95,16 @@ pub(crate) struct RecoverArgs {
           help_heading = "What is checked")]
     pub(crate) log_start_offset: Option<i64>,
 
-    /// The topic id that the partition must have, in place of the one that the metadata names.
+    /// The topic id that the partition must have; one with another id is refused. For one partition.
     #[arg(long, value_name = "BASE64", help_heading = "What is checked")]
     pub(crate) topic_id: Option<String>,
 
-    /// Read no batch larger than this as one. By default any size that the format allows.
+    /// The topic's max.message.bytes, as `verify` takes it. It limits what producers may append, and
+    /// changes nothing here: larger batches are kept.
     #[arg(long, value_name = "BYTES", help_heading = "What is checked")]
     pub(crate) max_message_bytes: Option<u64>,
 
-    /// Look into no batch that opens to more than this.
+    /// A limit of `verify`. It changes nothing here: recovery looks into no batch.
     #[arg(long, value_name = "BYTES", help_heading = "What is checked")]
     pub(crate) max_decompressed_bytes: Option<u64>,
 

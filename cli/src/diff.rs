@@ -35,8 +35,8 @@ use crate::target::{PartitionDir, Target};
   siltstone diff --json /mnt/broker1 /mnt/broker2 | jq -r 'select(.result == \"parted\") | .name'
       the partitions of two brokers that have parted
 
-Exit codes: 0 equal on the common range, 1 they part, 2 could not look (also: damage before the end of the common range,
-or no offset in common).")]
+Exit codes: 0 equal on the common range, 1 they part, 2 could not look (also: damage
+before the end of the common range, or no offset in common).")]
 pub(crate) struct DiffArgs {
     /// The one replica, or log directory.
     #[arg(value_name = "A")]

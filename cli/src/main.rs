@@ -14,6 +14,7 @@ mod recover;
 mod report;
 mod session;
 mod settings;
+mod stat;
 mod target;
 mod time;
 mod txns;
@@ -49,6 +50,7 @@ enum Verb {
     Recover(Box<recover::RecoverArgs>),
     Ls(ls::LsArgs),
     Dump(dump::DumpArgs),
+    Stat(stat::StatArgs),
     Txns(txns::TxnsArgs),
     Diff(diff::DiffArgs),
     Completions(completions::CompletionsArgs),
@@ -81,6 +83,7 @@ fn run(verb: &Verb, session: &Session) -> std::io::Result<Outcome> {
         Verb::Recover(args) => recover::run(args, session)?,
         Verb::Ls(args) => ls::run(args, session)?,
         Verb::Dump(args) => dump::run(args, session)?,
+        Verb::Stat(args) => stat::run(args, session)?,
         Verb::Txns(args) => txns::run(args, session)?,
         Verb::Diff(args) => diff::run(args, session)?,
         Verb::Completions(args) => completions::run(args)?,

@@ -39,13 +39,26 @@ impl Table {
     /// Prints the header and the rows, each with `indent` spaces before it.
     pub(crate) fn print(&self, out: &mut dyn Write, indent: usize) -> std::io::Result<()> {
         let header: Vec<String> = self.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let lines = || std::iter::once(&header).chain(&self.rows);
+        self.print_lines(out, indent, std::iter::once(&header).chain(&self.rows))
+    }
+
+    /// Prints the rows without a header.
+    pub(crate) fn print_rows(&self, out: &mut dyn Write, indent: usize) -> std::io::Result<()> {
+        self.print_lines(out, indent, self.rows.iter())
+    }
+
+    fn print_lines<'a>(
+        &self,
+        out: &mut dyn Write,
+        indent: usize,
+        lines: impl Iterator<Item = &'a Vec<String>> + Clone,
+    ) -> std::io::Result<()> {
         let width = |column: usize| {
-            let cells = lines().filter_map(|line| line.get(column));
+            let cells = lines.clone().filter_map(|line| line.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
         };
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        for line in lines() {
+        for line in lines.clone() {
             let mut text = " ".repeat(indent);
             for (at, ((cell, width), (_, align))) in
                 line.iter().zip(&widths).zip(&self.columns).enumerate()

@@ -43,7 +43,8 @@ use crate::time::now_ms;
   siltstone verify /var/lib/kafka/orders-0/00000000000000000000.index
       one index against the log beside it
 
-Exit codes: 0 nothing wrong (there may be notices), 1 problems found, 2 something could not be looked at.")]
+Exit codes: 0 nothing wrong (there may be notices), 1 problems found,
+2 something could not be looked at.")]
 pub(crate) struct VerifyArgs {
     /// Log directories (entries of log.dirs), partition directories or files.
     #[arg(required = true, value_name = "PATH")]

@@ -113,7 +113,8 @@ mod tests {
         line.maybe("none", None::<i64>);
         let value: serde_json::Value = serde_json::from_str(line.end()).unwrap();
         let expected = serde_json::json!({
-            "type": "record", "null": null, "empty": "", "text": "ü\"\n\u{0}", "binary": {"base64": "/wA="},
+            "type": "record", "null": null, "empty": "", "text": "ü\"\n\u{0}",
+            "binary": {"base64": "/wA="},
             "headers": [{"key": "a", "value": null}, {"key": "b", "value": "c"}], "none": null,
         });
         assert_eq!(value, expected);

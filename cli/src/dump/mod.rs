@@ -43,14 +43,16 @@ use printer::Printer;
       the headers of all batches
   siltstone dump --offsets 1000..1010 /var/lib/kafka/orders-0
       ten records
-  siltstone dump --time 2026-01-31T12:00:00Z..2026-01-31T12:05:00Z --key user-17 /var/lib/kafka/orders-0
+  siltstone dump --time 2026-01-31T12:00Z..2026-01-31T12:05Z --key user-17 /data/orders-0
       what was said of a key within five minutes
-  siltstone dump --json /var/lib/kafka/__consumer_offsets-7 | jq -c 'select(.decoded_key.data.group == \"billing\")'
+  siltstone dump --json /data/__consumer_offsets-7 |
+      jq -c 'select(.decoded_key.data.group == \"billing\")'
       the offsets that a group has committed
   siltstone dump /var/lib/kafka/__cluster_metadata-0/00000000000000123456-0000000007.checkpoint
       a snapshot of the cluster's metadata
 
-Exit codes: 0 nothing wrong, 1 damage or records that cannot be decoded, 2 something could not be read.")]
+Exit codes: 0 nothing wrong, 1 damage or records that cannot be decoded,
+2 something could not be read.")]
 pub(crate) struct DumpArgs {
     /// Files, partition directories or log directories.
     #[arg(required = true, value_name = "PATH")]
@@ -66,8 +68,8 @@ pub(crate) struct DumpArgs {
     batches: bool,
 
     /// Only these offsets: A..B (B excluded), A..=B, A.., ..B, or one alone.
-    #[arg(long, value_name = "RANGE", value_parser = ranges::parse_offsets, help_heading = "Filters",
-          allow_hyphen_values = true)]
+    #[arg(long, value_name = "RANGE", value_parser = ranges::parse_offsets,
+          help_heading = "Filters", allow_hyphen_values = true)]
     offsets: Option<Range<i64>>,
 
     /// Only these timestamps, written like offsets: milliseconds since 1970, or ISO-8601 in UTC.

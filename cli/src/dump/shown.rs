@@ -76,7 +76,10 @@ impl Display for Printable<'_> {
 /// that turn the direction of writing.
 fn is_printable(character: char) -> bool {
     !character.is_control()
-        && !matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        && !matches!(
+            character,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        )
 }
 
 #[cfg(test)]

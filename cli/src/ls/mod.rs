@@ -33,7 +33,8 @@ use listing::LogDir;
   siltstone ls --json /disk1/kafka | jq -r 'select(.kind == \"stray\") | .path'
       what Kafka has kept aside
 
-Exit codes: 0 nothing wrong, 1 a folder that would stop Kafka from starting, 2 something could not be looked at.")]
+Exit codes: 0 nothing wrong, 1 a folder that would stop Kafka from starting,
+2 something could not be looked at.")]
 pub(crate) struct LsArgs {
     /// Log directories (entries of log.dirs) or partition directories.
     #[arg(required = true, value_name = "PATH")]

@@ -138,8 +138,8 @@ fn print_assignments(
     if !missing.is_empty() {
         writeln!(
             out,
-            "placed on node {} by the metadata, but in none of these directories (a new partition has no folder before \
-             the broker has opened it):",
+            "placed on node {} by the metadata, but in none of these directories (a new partition has no \
+             folder before the broker has opened it):",
             assignments.node_id
         )?;
         for (topic, partition) in missing {

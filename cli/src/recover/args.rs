@@ -95,12 +95,13 @@ pub(crate) struct RecoverArgs {
           help_heading = "What is checked")]
     pub(crate) log_start_offset: Option<i64>,
 
-    /// The topic id that the partition must have; one with another id is refused. For one partition.
+    /// The topic id that the partition must have; one with another id is refused. For one
+    /// partition.
     #[arg(long, value_name = "BASE64", help_heading = "What is checked")]
     pub(crate) topic_id: Option<String>,
 
-    /// The topic's max.message.bytes, as `verify` takes it. It limits what producers may append, and
-    /// changes nothing here: larger batches are kept.
+    /// The topic's max.message.bytes, as `verify` takes it. It limits what producers may append,
+    /// and changes nothing here: larger batches are kept.
     #[arg(long, value_name = "BYTES", help_heading = "What is checked")]
     pub(crate) max_message_bytes: Option<u64>,
 

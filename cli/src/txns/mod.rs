@@ -36,7 +36,8 @@ use judge::{Judge, Verdict};
   siltstone txns --json /var/lib/kafka | jq -c 'select(.type == \"open\" and .age_ms > 900000)'
       open for more than 15 minutes
 
-Exit codes: 0 nothing hangs, 1 a transaction hangs or a file is damaged, 2 something could not be looked at.")]
+Exit codes: 0 nothing hangs, 1 a transaction hangs or a file is damaged,
+2 something could not be looked at.")]
 pub(crate) struct TxnsArgs {
     /// Log directories (entries of log.dirs) or partition directories.
     #[arg(required = true, value_name = "PATH")]

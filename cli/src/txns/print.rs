@@ -124,14 +124,16 @@ fn print_summary(
     match judge.partitions {
         _ if here == 0 => writeln!(
             out,
-            "this node has no replica of __transaction_state here: whether a transaction hangs cannot be told"
+            "this node has no replica of __transaction_state here: whether a transaction hangs cannot \
+             be told"
         )?,
         Some(all) => {
             writeln!(out, "{here} of {all} partitions of __transaction_state were looked at")?;
         }
         None => writeln!(
             out,
-            "{here} partitions of __transaction_state were looked at; how many there are is not known (--metadata)"
+            "{here} partitions of __transaction_state were looked at; how many there are is not known \
+             (--metadata)"
         )?,
     }
     if here > 0 {
@@ -141,8 +143,8 @@ fn print_summary(
         if let Some(folder) = &partition.dir.folder {
             writeln!(
                 out,
-                "to end it: kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {} --partition {} \
-                 --start-offset {}",
+                "to end it: kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {} \
+                 --partition {} --start-offset {}",
                 folder.topic, folder.partition, txn.first_offset
             )?;
         }

@@ -1,8 +1,8 @@
 //! At which offset do two replicas of a partition part?
 //!
 //! ```text
-//! a:      [ 100..104 ][ 105..109 ][ 110..119 ]        batches by base offset, leader epoch, checksum
-//! b: ..99 ][ 100..104 ][ 105..109 ][ 110..112 ][ 113..
+//! a: [ 100..104 ][ 105..109 ][ 110..119 ] batches by base offset, leader epoch, checksum b: ..99
+//! ][ 100..104 ][ 105..109 ][ 110..112 ][ 113..
 //!          \_____ the same _____/ ^ they part at 110
 //! ```
 //!

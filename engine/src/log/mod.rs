@@ -9,6 +9,7 @@ pub mod name;
 pub mod progress;
 pub mod read_files;
 pub mod recover;
+pub mod stats;
 pub mod transactions;
 pub mod verify;
 
@@ -18,5 +19,6 @@ pub use facts::{LogEnd, LogFacts, SegmentFacts};
 pub use inventory::{Inventory, SegmentFiles};
 pub use name::{FolderKind, FolderName};
 pub use read_files::{LogReader, ReadOptions, Selection, read_log};
+pub use stats::LogStats;
 pub use transactions::{OpenTransaction, Transactions, read_transactions};
 pub use verify::{PartitionReport, VerifyOptions, verify_file, verify_partition};

@@ -1,7 +1,12 @@
 //! The command line, run as an operator runs it.
 
 mod cases;
+mod dump;
 mod kill;
+mod listing;
+mod reading;
+mod transactions;
+mod usage;
 
 use std::path::Path;
 

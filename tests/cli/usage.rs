@@ -1,0 +1,127 @@
+//! How the command line behaves whatever the verb: help, bad arguments, missing paths, broken pipes.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use siltstone_tests::kits::Kit;
+use siltstone_tests::tool;
+
+const VERBS: [&str; 7] = ["verify", "recover", "dump", "ls", "stat", "txns", "diff"];
+
+#[test]
+fn every_verb_explains_itself() {
+    let all = tool::run(["--help"]);
+    assert_eq!(all.code, Some(0));
+    for verb in VERBS {
+        assert!(all.stdout.contains(&format!("  {verb} ")), "{verb}");
+        let help = tool::run([verb, "--help"]);
+        assert_eq!(help.code, Some(0));
+        for part in ["Usage: siltstone", "Examples:", "Exit codes:", "--json"] {
+            assert!(help.stdout.contains(part), "{verb}: {part}");
+        }
+        let widest = help.stdout.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(100), "{verb}: {widest:?}");
+    }
+}
+
+#[test]
+fn completions_exist_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let outcome = tool::run(["completions", shell]);
+        assert_eq!(outcome.code, Some(0));
+        for word in VERBS.iter().chain(&["--allow-loss", "--producer-id"]) {
+            let option = word.trim_start_matches("--");
+            assert!(outcome.stdout.contains(option), "{shell}: {word}");
+        }
+    }
+}
+
+#[test]
+fn bad_arguments_are_could_not_look() {
+    for arguments in [
+        &["frobnicate"][..],
+        &[],
+        &["ls"],
+        &["ls", "--frobnicate", "/"],
+        &["dump", "--offsets", "9..3", "/"],
+        &["dump", "--time", "yesterday", "/"],
+        &["dump", "--key", "hex:0", "/"],
+        &["diff", "/"],
+        &["recover", "--config", "novalue", "/"],
+        &["completions", "tcsh"],
+    ] {
+        let outcome = tool::run(arguments);
+        assert_eq!(outcome.code, Some(2), "{arguments:?}: {outcome:?}");
+        assert!(!outcome.stderr.contains("panicked"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_path_that_is_not_there_is_named_and_the_others_are_looked_at() {
+    let unpacked = Kit::open("cluster").state("n2-unclean").unpack();
+    let root = unpacked.root().to_path_buf();
+    std::os::unix::fs::symlink(root.join("nowhere"), root.join("dangling")).unwrap();
+    std::os::unix::fs::symlink(root.join("circle"), root.join("circle")).unwrap();
+    std::fs::write(root.join("notes.txt"), b"hello").unwrap();
+    std::fs::create_dir(root.join("empty")).unwrap();
+    let partition = unpacked.partition("repl-0");
+    for wrong in ["missing", "dangling", "circle", "notes.txt", "empty"] {
+        for verb in ["ls", "stat", "dump", "txns", "verify"] {
+            let paths = [root.join(wrong), partition.clone()].map(PathBuf::into_os_string);
+            let outcome = tool::run([verb.into(), "--json".into()].into_iter().chain(paths));
+            assert_eq!(outcome.code, Some(2), "{verb} {wrong}: {outcome:?}");
+            assert!(outcome.stderr.contains(wrong), "{verb} {wrong}: {}", outcome.stderr);
+            assert!(outcome.stdout.contains("repl-0"), "{verb} {wrong}: {}", outcome.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let unpacked = Kit::open("txn").state("clean").unpack();
+    let mut child = Command::new(tool::siltstone())
+        .arg("dump")
+        .arg("--json")
+        .arg(unpacked.data())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::with_capacity(16, child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    drop(stdout);
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn both_ways_to_the_disk_give_the_same_output() {
+    let unpacked = Kit::open("txn").state("torn").unpack();
+    let data = unpacked.data();
+    for verb in ["ls", "stat", "dump"] {
+        let run =
+            |io: &str| tool::run([verb.as_ref(), "--io".as_ref(), io.as_ref(), data.as_os_str()]);
+        let plain = run("syscalls");
+        assert_eq!(run("auto").stdout, plain.stdout, "{verb}");
+        let ring = run("uring");
+        // Where the kernel or a sandbox does not allow it, it says so.
+        match ring.code {
+            Some(2) if ring.stdout.is_empty() => assert!(ring.stderr.contains("io_uring")),
+            _ => assert_eq!(ring.stdout, plain.stdout, "{verb}"),
+        }
+    }
+    let mut command = Command::new(tool::siltstone());
+    let outcome = tool::run_command(command.arg("ls").arg(&data).env("SILTSTONE_IO", "floppy"));
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+}
+
+#[test]
+fn progress_goes_to_standard_error_and_can_be_turned_off() {
+    let unpacked = Kit::open("txn").state("clean").unpack();
+    let outcome = tool::run(["stat".as_ref(), "--quiet".as_ref(), unpacked.data().as_os_str()]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+}

@@ -169,6 +169,19 @@ fn damage_is_named_and_the_rest_of_the_file_is_not_guessed_at() {
 }
 
 #[test]
+fn whole_batches_behind_damage_are_salvaged_when_asked_for() {
+    let unpacked = Kit::open("txn").state("crc").unpack();
+    let path = unpacked.partition("txn-a-0");
+    let whole = Kit::open("txn").state("unclean").unpack();
+    let (expected, _) = lines("dump", &[whole.partition("txn-a-0")]);
+    let (found, outcome) = lines("dump", &arguments(&path, &["--salvage"]));
+    assert_eq!((of_type(&found, "problem").len(), outcome.code), (1, Some(1)));
+    // One batch has a flipped bit.
+    let batches = |lines| of_type(lines, "batch").len();
+    assert_eq!(batches(&found) + 1, batches(&expected));
+}
+
+#[test]
 fn the_tail_of_a_log_that_a_broker_writes_to_is_no_damage() {
     let unpacked = Kit::open("txn").state("torn").unpack();
     let path = unpacked.partition("txn-a-0");
@@ -222,7 +235,7 @@ fn passwords_in_the_metadata_are_hidden() {
     builder.write_to(&mut Compressor::new(), &mut log).unwrap();
     for name in ["00000000000000000000.log", "00000000000000000002-0000000001.checkpoint"] {
         std::fs::write(folder.join(name), &log).unwrap();
-        for option in ["--full", "--json"] {
+        for option in ["--full", "--json", "--decode=none"] {
             let outcome = tool::run(["dump", option, folder.join(name).to_str().unwrap()]);
             assert_eq!(outcome.stdout.matches("[hidden]").count(), 4, "{}", outcome.stdout);
             for secret in ["Wern", "Ovid", "Zeno", "V2Vyb", "sesame", "73657361"] {

@@ -1,11 +1,14 @@
 //! How the command line behaves whatever the verb: help, bad arguments, missing paths, broken pipes.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use siltstone_tests::kits::Kit;
 use siltstone_tests::tool;
+
+use crate::reading::lines;
 
 const VERBS: [&str; 7] = ["verify", "recover", "dump", "ls", "stat", "txns", "diff"];
 
@@ -124,4 +127,46 @@ fn progress_goes_to_standard_error_and_can_be_turned_off() {
     let unpacked = Kit::open("txn").state("clean").unpack();
     let outcome = tool::run(["stat".as_ref(), "--quiet".as_ref(), unpacked.data().as_os_str()]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+}
+
+/// The section of the manual about a verb's JSON.
+fn manual_of(verb: &str) -> String {
+    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/OPERATORS.md");
+    let text = std::fs::read_to_string(manual).unwrap();
+    let heading = format!("### {verb} --json");
+    let (_, behind) = text.split_once(&heading).unwrap_or_else(|| panic!("no {heading}"));
+    behind.split("\n### ").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn every_key_that_is_printed_is_in_the_manual() {
+    let kit = Kit::open("txn");
+    let (torn, flipped) = (kit.state("torn").unpack(), kit.state("crc").unpack());
+    let other = kit.state("unclean").unpack();
+    let data = torn.data().into_os_string();
+    let side_files = std::fs::read_dir(torn.partition("txn-a-0")).unwrap();
+    let side_files = side_files.map(|entry| entry.unwrap().path().into_os_string());
+    let metadata = ["--metadata".into(), torn.metadata().into_os_string()];
+    let verify = [data.clone(), torn.partition("txn-b-0").into_os_string()];
+    let calls: [(&str, Vec<OsString>); 7] = [
+        ("ls", [vec!["--segments".into(), data.clone()], metadata.to_vec()].concat()),
+        ("verify", verify.to_vec()),
+        ("dump", [data.clone()].into_iter().chain(side_files).collect()),
+        ("stat", vec![data.clone()]),
+        ("txns", vec!["--aborted".into(), data.clone()]),
+        ("diff", vec![other.data().into_os_string(), data]),
+        ("recover", vec!["--dry-run".into(), flipped.data().into_os_string()]),
+    ];
+    for (verb, arguments) in calls {
+        let manual = manual_of(verb);
+        let (lines, _) = lines(verb, &arguments);
+        assert!(!lines.is_empty(), "{verb}");
+        for line in lines {
+            let kind = line["type"].as_str().unwrap();
+            assert!(manual.contains(&format!("`{kind}`")), "{verb}: type {kind}");
+            for key in line.as_object().unwrap().keys().filter(|key| *key != "type") {
+                assert!(manual.contains(&format!("`{key}`")), "{verb}: {key} of {kind}");
+            }
+        }
+    }
 }

@@ -85,9 +85,16 @@ pub(crate) struct DumpArgs {
     #[arg(long, value_name = "KEY", value_parser = ranges::parse_key, help_heading = "Filters")]
     key: Option<Key>,
 
-    /// Decode records as those of this topic, whatever the directory is called.
+    /// Decode records as those of this topic, whatever the directory is called. (The metadata log
+    /// is always decoded: it has passwords in it.)
     #[arg(long, value_name = "TOPIC", value_enum)]
     decode: Option<Topic>,
+
+    /// Go on behind damage, at the next bytes that are a whole batch with a right checksum.
+    ///
+    /// What stands in between is lost; each damaged place is reported, and the exit code stays 1.
+    #[arg(long)]
+    salvage: bool,
 
     /// Print long keys and values whole.
     #[arg(long)]
@@ -115,6 +122,7 @@ pub(crate) fn run(args: &DumpArgs, session: &Session) -> std::io::Result<Outcome
             },
             with_records: !args.batches,
             limit_bytes: args.max_decompressed_bytes,
+            salvage: args.salvage,
             maps: session.maps,
         },
         printer: Printer {
@@ -191,7 +199,10 @@ impl Dump<'_> {
         let name = file_name(dir);
         let of_name =
             FolderName::parse(&name).map_or(Topic::Other, |folder| Topic::of_name(&folder.topic));
-        self.printer.topic = self.decode.unwrap_or(of_name);
+        self.printer.topic = match of_name {
+            Topic::ClusterMetadata => Topic::ClusterMetadata,
+            _ => self.decode.unwrap_or(of_name),
+        };
         self.printer.partition = name;
     }
 
@@ -214,7 +225,7 @@ impl Dump<'_> {
         let outcome = match content {
             Content::Segment(FileRole::Log, _) | Content::Lost => return self.log(path),
             Content::MetadataSnapshot => {
-                self.printer.topic = self.decode.unwrap_or(Topic::ClusterMetadata);
+                self.printer.topic = Topic::ClusterMetadata;
                 return self.log(path);
             }
             _ => self.side_file(path, content),

@@ -10,15 +10,20 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::io::{FileKind, MapMode, OpenMode, Reader, Storage};
-use crate::problem::{Problem, Severity};
-use crate::record::scan::{ScannedBatch, Visitor, scan};
+use crate::io::{FileKind, MapMode, OpenMode, Reader, Source, Storage};
+use crate::problem::{Code, Problem, Severity};
+use crate::record::scan::{ScanEnd, ScannedBatch, Stop, Visitor, scan};
 use crate::record::{BatchHeader, BatchReader, Record};
+use crate::segment::damage::next_batch;
 use crate::segment::name::Parsed;
 use crate::segment::{FileName, FileRole, FileState, damage};
 
 /// Bytes of a file that are looked at in one piece.
 const WINDOW_BYTES: usize = 1 << 20;
+
+/// Bytes of look-alikes, beyond the size of the file itself, that are checked while the next whole
+/// batch is searched for: crafted bytes could make that quadratic.
+const SALVAGE_BYTES: u64 = 64 << 20;
 
 /// Which batches and records are wanted. The default is all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +103,9 @@ pub struct ReadOptions {
     /// A batch that has, or opens to, more bytes is not opened: a problem is told in place of its
     /// records.
     pub limit_bytes: usize,
+    /// Whether to go on behind damage, at the next bytes that are a whole batch with a right
+    /// checksum and could continue the log.
+    pub salvage: bool,
     /// Whether files are read through maps.
     pub maps: MapMode,
 }
@@ -114,6 +122,7 @@ impl Default for ReadOptions {
             selection: Selection::default(),
             with_records: true,
             limit_bytes: 256 << 20,
+            salvage: false,
             maps: MapMode::Never,
         }
     }
@@ -220,28 +229,61 @@ fn read_file(
         next_offset: base_offset,
         flow: ControlFlow::Continue(()),
     };
-    let end = scan(&mut source, 0, u64::MAX, &mut walk)?;
-    let (flow, expected) = (walk.flow, walk.next_offset);
-    if flow.is_break() || expected >= options.selection.offsets.end {
-        return Ok(flow);
+    let (mut position, mut is_first) = (0, true);
+    let mut budget = size.saturating_add(SALVAGE_BYTES);
+    loop {
+        let end = scan(&mut source, position, u64::MAX, &mut walk)?;
+        if walk.flow.is_break() || walk.is_behind() {
+            return Ok(walk.flow);
+        }
+        let expected = walk.next_offset;
+        // Only the first damage is looked at closely: that reads all of the file behind it.
+        let found = match is_first {
+            true => examined(&mut source, end, base_offset, expected)?,
+            false => stopped(end),
+        };
+        let Some((code, detail)) = found else { return Ok(walk.flow) };
+        if walk.problem(code, end.position, expected, detail).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        if !options.salvage {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let from = end.position.saturating_add(1);
+        let end = source.end();
+        let next = next_batch(&mut source, from, end, base_offset, expected, &mut budget)?;
+        let Some(next) = next else { return Ok(ControlFlow::Continue(())) };
+        (position, is_first) = (next, false);
     }
-    let Some(damage) = damage::examine(&mut source, end, base_offset, expected)? else {
-        return Ok(flow);
+}
+
+/// What is wrong where a scan ended, and how much stands behind it.
+fn examined<S: Source + ?Sized>(
+    source: &mut S,
+    end: ScanEnd,
+    base_offset: i64,
+    expected: i64,
+) -> Result<Option<(Code, String)>> {
+    let found = damage::examine(source, end, base_offset, expected)?;
+    Ok(found.map(|damage| match damage.survivors.batches {
+        0 => (damage.code, damage.detail),
+        behind => {
+            let detail = damage.detail;
+            (damage.code, format!("{detail}; {behind} whole batches stand behind it in this file"))
+        }
+    }))
+}
+
+/// Why a scan ended, as far as it tells itself.
+fn stopped(end: ScanEnd) -> Option<(Code, String)> {
+    let (code, detail) = match end.stop {
+        Stop::End | Stop::Asked | Stop::Visitor => return None,
+        Stop::Short { .. } => (Code::TornBatch, "fewer bytes than a batch has or announces"),
+        Stop::BadLength { .. } => (Code::BadLength, "a length that no batch has"),
+        Stop::BadCrc { .. } => (Code::CrcMismatch, "the checksum is wrong"),
+        Stop::UnknownMagic { .. } => (Code::UnknownMagic, "a magic that is not known"),
     };
-    let behind = damage.survivors.batches;
-    let detail = match behind {
-        0 => damage.detail,
-        _ => format!("{}; {behind} whole batches stand behind it in this file", damage.detail),
-    };
-    let problem = Problem {
-        code: damage.code,
-        severity: Severity::Corrupt,
-        file: file_name(path),
-        position: Some(damage.position),
-        offset: Some(expected),
-        detail,
-    };
-    Ok(reader.problem(path, problem))
+    Some((code, detail.to_owned()))
 }
 
 fn file_name(path: &Path) -> String {
@@ -265,7 +307,7 @@ impl Visitor for Walk<'_> {
 
     fn batch(&mut self, batch: ScannedBatch<'_>) -> Result<ControlFlow<()>> {
         let selection = &self.options.selection;
-        if self.next_offset >= selection.offsets.end {
+        if self.is_behind() {
             return Ok(ControlFlow::Break(()));
         }
         let is_wanted = selection.may_take(batch.header, self.next_offset);
@@ -278,6 +320,29 @@ impl Visitor for Walk<'_> {
 }
 
 impl Walk<'_> {
+    /// Whether everything that is wanted was met.
+    fn is_behind(&self) -> bool {
+        self.next_offset >= self.options.selection.offsets.end
+    }
+
+    fn problem(
+        &mut self,
+        code: Code,
+        position: u64,
+        offset: i64,
+        detail: String,
+    ) -> ControlFlow<()> {
+        let problem = Problem {
+            code,
+            severity: Severity::Corrupt,
+            file: file_name(self.path),
+            position: Some(position),
+            offset: Some(offset),
+            detail,
+        };
+        self.reader.problem(self.path, problem)
+    }
+
     fn take(&mut self, batch: &ScannedBatch<'_>) -> ControlFlow<()> {
         let selection = &self.options.selection;
         if !self.options.needs_records() {
@@ -305,15 +370,8 @@ impl Walk<'_> {
         });
         flow?;
         let Err(fault) = outcome else { return ControlFlow::Continue(()) };
-        let problem = Problem {
-            code: fault.code,
-            severity: Severity::Corrupt,
-            file: file_name(self.path),
-            position: Some(batch.position),
-            offset: Some(batch.header.base_offset),
-            detail: fault.detail,
-        };
-        self.reader.problem(self.path, problem)
+        let offset = batch.header.base_offset;
+        self.problem(fault.code, batch.position, offset, fault.detail)
     }
 }
 
@@ -445,6 +503,24 @@ mod tests {
         let selection = Selection { offsets: 0..2, ..Selection::default() };
         let options = ReadOptions { selection, ..ReadOptions::default() };
         assert!(read(dir.path(), &options).problems.is_empty());
+    }
+
+    #[test]
+    fn what_is_whole_behind_damage_can_be_salvaged() {
+        let dir = partition();
+        let path = dir.path().join("00000000000000000000.log");
+        let mut log = std::fs::read(&path).unwrap();
+        let size = log.len() / 3;
+        log[30] ^= 1;
+        log.splice(2 * size..2 * size, *b"between");
+        std::fs::write(&path, &log).unwrap();
+        let options = ReadOptions { salvage: true, ..ReadOptions::default() };
+        let seen = read(&path, &options);
+        assert_eq!((seen.batches, seen.records), (vec![2, 4], vec![2, 3, 4, 5]));
+        let places: Vec<_> = seen.problems.iter().map(|problem| problem.1.unwrap()).collect();
+        assert_eq!(places, [0, 2 * u64::try_from(size).unwrap()]);
+        // Only where it is asked for.
+        assert!(read(&path, &ReadOptions::default()).batches.is_empty());
     }
 
     #[test]

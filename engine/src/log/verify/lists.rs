@@ -29,6 +29,11 @@ impl Lists {
         Lists { limit, entries: Some(Vec::new()) }
     }
 
+    /// Whether there were few so far.
+    pub(super) fn is_open(&self) -> bool {
+        self.entries.is_some()
+    }
+
     /// How many are listed.
     pub(super) fn len(&self) -> usize {
         self.entries.as_ref().map_or(0, Vec::len)

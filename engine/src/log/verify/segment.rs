@@ -8,7 +8,7 @@ use super::partition::Walk;
 use crate::error::{Error, Kind, Result};
 use crate::index::AbortedTxn;
 use crate::index::check::{History, OffsetIndexCheck, TimeIndexCheck, TxnIndexCheck};
-use crate::io::{File, OpenMode, Reader};
+use crate::io::{File, MapMode, OpenMode, Reader};
 use crate::log::inventory::SegmentFiles;
 use crate::problem::{Code, Severity};
 use crate::record::BatchHeader;
@@ -20,8 +20,10 @@ use crate::segment::{FileName, FileRole};
 use crate::state::{EventKind, ProducerEvent};
 use crate::units::{NO_LEADER_EPOCH, NO_TIMESTAMP, is_addressable};
 
-/// What is read of a log at a time.
-const WINDOW_BYTES: usize = 1 << 20;
+/// What is read of a log at a time: it stays in the cache while it is looked at.
+const READ_BYTES: usize = 256 << 10;
+/// What is mapped of a log at a time.
+const MAP_BYTES: usize = 8 << 20;
 /// Larger batches are not held while they are scanned; only when their checksum is right are they
 /// read whole.
 const BODY_MAX: usize = 32 << 20;
@@ -38,7 +40,7 @@ pub(super) fn check_segment(
     let indexes = Indexes::read(walk, files)?;
     let Some(file) = open_log(walk, files) else { return Ok(ControlFlow::Continue(())) };
     let size = files.log_size_bytes;
-    let mut source = Reader::new(&*file, size, WINDOW_BYTES, walk.options.maps);
+    let mut source = reader(&*file, size, walk.options.maps);
     let base = files.base_offset;
     walk.next_offset = walk.next_offset.max(base);
     let history = if walk.producers.is_partial { History::Partial } else { History::Whole };
@@ -66,7 +68,7 @@ pub(super) fn count_survivors(walk: &mut Walk<'_>, files: &SegmentFiles) -> Resu
     let mut survivors = Survivors::default();
     let Some(file) = open_log(walk, files) else { return Ok(survivors) };
     let size = files.log_size_bytes;
-    let mut source = Reader::new(&*file, size, WINDOW_BYTES, walk.options.maps);
+    let mut source = reader(&*file, size, walk.options.maps);
     let mut meter = Meter::new(walk.options.progress);
     let mut visitor = |batch: ScannedBatch<'_>| {
         meter.at(batch.position)?;
@@ -84,6 +86,14 @@ pub(super) fn count_survivors(walk: &mut Walk<'_>, files: &SegmentFiles) -> Resu
     }
     meter.finish(size)?;
     Ok(survivors)
+}
+
+fn reader(file: &dyn File, size_bytes: u64, maps: MapMode) -> Reader<'_> {
+    let window_bytes = match maps {
+        MapMode::Always => MAP_BYTES,
+        MapMode::Never => READ_BYTES,
+    };
+    Reader::new(file, size_bytes, window_bytes, maps)
 }
 
 fn open_log(walk: &mut Walk<'_>, files: &SegmentFiles) -> Option<Box<dyn File>> {
@@ -199,15 +209,21 @@ impl SegmentCheck<'_, '_> {
         let listed = self.walk.lists.len();
         let (lists, start) = (&mut self.walk.lists, self.walk.log_start_offset);
         let mut visible = 0_u64;
-        let mut see = |offset: i64, timestamp: i64| {
-            visible += u64::from(offset >= start);
-            lists.push(header, offset, timestamp);
-        };
-        let checked = if batch.bytes.len() < usize::try_from(header.size_bytes).unwrap_or(0) {
-            let bytes = read_batch(self.file, batch)?;
-            checker.check(header, &bytes, &mut see)
+        let read;
+        let bytes = if batch.bytes.len() < usize::try_from(header.size_bytes).unwrap_or(0) {
+            read = read_batch(self.file, batch)?;
+            read.as_slice()
         } else {
-            checker.check(header, batch.bytes, &mut see)
+            batch.bytes
+        };
+        // Most records are not listed, and their loop is as short as can be.
+        let checked = if lists.is_open() {
+            checker.check(header, bytes, &mut |offset, timestamp| {
+                visible += u64::from(offset >= start);
+                lists.push(header, offset, timestamp);
+            })
+        } else {
+            checker.check(header, bytes, &mut |offset, _| visible += u64::from(offset >= start))
         };
         match checked {
             Ok(checked) => {

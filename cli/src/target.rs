@@ -59,6 +59,7 @@ pub(crate) enum Content {
 impl Target {
     /// Looks at the path, which must exist.
     pub(crate) fn classify(storage: &dyn Storage, path: &Path) -> Result<Target> {
+        let path = &with_name_and_parent(path)?;
         match storage.metadata(path)?.kind {
             FileKind::Directory => classify_directory(storage, path),
             FileKind::File => {
@@ -186,15 +187,20 @@ impl Content {
     }
 }
 
-/// The last part of a path as text, also of `.` and `..`.
-pub(crate) fn file_name(path: &Path) -> String {
-    match path.file_name() {
-        Some(name) => name.to_string_lossy().into_owned(),
-        None => {
-            let real = std::fs::canonicalize(path).unwrap_or_default();
-            real.file_name().unwrap_or_default().to_string_lossy().into_owned()
-        }
+/// The same path, written so that its name and the directory it is in can be read from it: a
+/// partition's name tells its topic, and beside it are checkpoints and the broker's lock.
+fn with_name_and_parent(path: &Path) -> Result<PathBuf> {
+    if path.file_name().is_none() && !path.has_root() {
+        // `.` and `..`
+        return std::fs::canonicalize(path).map_err(|error| Error::io("find", path, error));
     }
+    let is_bare = path.parent().is_some_and(|parent| parent.as_os_str().is_empty());
+    Ok(if is_bare { Path::new(".").join(path) } else { path.to_path_buf() })
+}
+
+/// The last part of a path as text.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -221,6 +227,20 @@ mod tests {
         for name in ["notes.txt", "", "log", "checkpoint"] {
             assert_eq!(Content::of_name(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn every_path_gets_a_name_and_a_parent() {
+        let of = |path: &str| with_name_and_parent(Path::new(path)).unwrap();
+        assert_eq!(of("orders-0"), Path::new("./orders-0"));
+        assert_eq!(of("orders-0").parent(), Some(Path::new(".")));
+        for path in ["a/b", "./b", "/b", "../b", "/"] {
+            assert_eq!(of(path), Path::new(path));
+        }
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(of("."), here);
+        assert_eq!(of(".."), here.parent().unwrap());
+        assert!(with_name_and_parent(Path::new("")).is_err());
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+use siltstone::io::{Disk, Storage};
 use siltstone_tests::kits::Kit;
 use siltstone_tests::tool;
 
@@ -77,6 +79,44 @@ fn a_path_that_is_not_there_is_named_and_the_others_are_looked_at() {
             assert!(outcome.stderr.contains(wrong), "{verb} {wrong}: {}", outcome.stderr);
             assert!(outcome.stdout.contains("repl-0"), "{verb} {wrong}: {}", outcome.stdout);
         }
+    }
+}
+
+#[test]
+fn a_path_means_the_same_however_it_is_written() {
+    let unpacked = Kit::open("txn").state("clean").unpack();
+    let partition = unpacked.partition("txn-a-0");
+    let run = |dir: &Path, verb: &str, path: &str| {
+        let mut command = Command::new(tool::siltstone());
+        let outcome = tool::run_command(command.current_dir(dir).args([verb, "--json", path]));
+        let lines = outcome.stdout.lines();
+        let lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let told = |line: &Value| {
+            let mut line = line.clone();
+            // How it was written, and how long ago that is.
+            for key in ["path", "age_ms"] {
+                line.as_object_mut().unwrap().remove(key);
+            }
+            line
+        };
+        (outcome.code, lines.iter().map(told).collect::<Vec<_>>())
+    };
+    for verb in ["ls", "stat", "dump", "txns", "verify"] {
+        let whole = run(Path::new("/"), verb, partition.to_str().unwrap());
+        assert_eq!(whole.0, Some(0), "{verb}");
+        for (dir, path) in [
+            (unpacked.data(), "txn-a-0"),
+            (unpacked.data(), "./txn-a-0/"),
+            (partition.clone(), "."),
+            (unpacked.partition("txn-b-0"), "../txn-a-0"),
+        ] {
+            assert_eq!(run(&dir, verb, path), whole, "{verb} {path}");
+        }
+    }
+    // The lock of a broker is found from within a partition, too.
+    let _held = Disk::new().lock(&unpacked.data().join(".lock")).unwrap();
+    for (dir, path) in [(&partition, "."), (&unpacked.data(), "txn-a-0")] {
+        assert_eq!(run(dir, "recover", path).0, Some(2), "{path}");
     }
 }
 

@@ -218,8 +218,7 @@ impl Dump<'_> {
     }
 
     fn file(&mut self, path: &Path, content: Content) -> ControlFlow<()> {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        let dir = dir.unwrap_or(Path::new("."));
+        let dir = path.parent().unwrap_or(path);
         self.enter(dir);
         self.printer.growing = self.growing_log(dir);
         let outcome = match content {

@@ -70,12 +70,8 @@ impl LogDir {
 
     /// Lists one partition, with what the files beside it say.
     pub(super) fn of_partition(session: &Session, path: &Path) -> Result<LogDir> {
-        let parent = match path.parent() {
-            Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
-            Some(parent) => parent.to_path_buf(),
-            None => path.to_path_buf(),
-        };
-        let mut dir = LogDir::of_files(session, &parent)?;
+        let parent = path.parent().unwrap_or(path);
+        let mut dir = LogDir::of_files(session, parent)?;
         let log_starts = dir.log_starts(session);
         let listed =
             Listed::read(session, path.to_path_buf(), file_name(path), log_starts.as_ref());

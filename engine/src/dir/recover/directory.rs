@@ -84,7 +84,7 @@ fn partition_alone(
 ) -> Result<DirReport> {
     let parent = home_of(dir);
     let lock_file = parent.join(LOCK_FILE);
-    let has_lock_file = storage.metadata(&lock_file).is_ok();
+    let has_lock_file = is_there(storage, &lock_file)?;
     let _lock =
         if has_lock_file && !options.dry_run { Some(take_lock(storage, &parent)?) } else { None };
     let mut report = DirReport { dir: dir.to_path_buf(), ..DirReport::default() };
@@ -108,9 +108,21 @@ fn partition_alone(
     if let Some(plan) = plans.pop() {
         // The marker of the directory is none of ours to touch.
         let run = Run { group, marked: Cell::new(false) };
+        if !options.dry_run && plan.as_ref().is_ok_and(Plan::is_empty) {
+            // An earlier run may have done the work and been killed before it was durable.
+            storage.sync_filesystem(dir)?;
+        }
         run.tell(&member, plan, &mut report);
     }
     Ok(report)
+}
+
+fn is_there(storage: &dyn Storage, path: &Path) -> Result<bool> {
+    match storage.metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == Kind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// The directory that a partition's folder is in.
@@ -166,7 +178,7 @@ pub fn bytes_to_read(
 /// Takes the lock that a broker takes, in a file that the broker can open, too.
 fn take_lock(storage: &dyn Storage, dir: &Path) -> Result<Box<dyn Lock>> {
     let path = dir.join(LOCK_FILE);
-    let is_new = storage.metadata(&path).is_err();
+    let is_new = !is_there(storage, &path)?;
     let lock = storage.lock(&path).map_err(|error| {
         if error.kind() == Kind::Conflict {
             Error::new(Kind::Conflict, "a running broker holds this directory; stop it first")
@@ -280,14 +292,20 @@ impl Run<'_> {
         let Group { storage, dir, checkpoints, .. } = self.group;
         let sound = report.refused == 0 && report.failed == 0;
         let like = owner_of_dir(storage, dir)?;
+        // A partition that was moved away took acknowledged records with it.
+        let touched = touched || report.quarantined > 0;
         if report.refused > 0 {
             // With the marker, Kafka would trust what is refused.
             self.unmark()?;
         }
         if self.marked.get() {
+            // It may be the marker of an earlier run that was killed before its name was durable.
+            storage.sync_dir(dir)?;
             report.is_clean = true;
             return Ok(report);
         }
+        // What needed no work may be what an earlier run did before it was killed, and not on the disk yet.
+        storage.sync_filesystem(dir)?;
         if ends.format() != checkpoints.recovery_points.format() {
             replace(storage, dir, RECOVERY_POINT_FILE, &ends.format(), &like)?;
         }
@@ -345,17 +363,20 @@ impl Run<'_> {
     /// Moves a refused partition out of the log directory, durably.
     fn move_away(&self, member: &Member, quarantine: &Path) -> Result<PathBuf> {
         let storage = self.group.storage;
+        self.unmark()?;
         match storage.create_dir(quarantine) {
             Err(error) if error.kind() != Kind::Conflict => return Err(error),
             _ => {}
         }
+        // Also when it was there: an earlier run may have made it and been killed. What is moved into a directory whose own
+        // name is lost is lost.
+        storage.sync_dir(&home_of(quarantine))?;
         let name = member.dir.file_name().unwrap_or_default();
         let target = quarantine.join(name);
-        if storage.metadata(&target).is_ok() {
-            return Err(Error::new(Kind::Conflict, "something of that name is there already")
-                .in_file(&target));
+        if is_there(storage, &target)? {
+            let why = "something of that name is there already";
+            return Err(Error::new(Kind::Conflict, why).in_file(&target));
         }
-        self.unmark()?;
         storage.rename(&member.dir, &target)?;
         storage.sync_dir(quarantine)?;
         storage.sync_dir(self.group.dir)?;

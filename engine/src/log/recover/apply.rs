@@ -11,7 +11,7 @@ use crate::io::{Metadata, OpenMode, Storage};
 use crate::log::recover::plan::{Action, Cut, CutSegment, Plan};
 use crate::log::recover::split::{copy, write_parts};
 use crate::log::recover::stage::{Staged, beside, write_beside};
-use crate::segment::{FileName, FileRole};
+use crate::segment::{FileName, FileRole, FileState};
 
 /// So many `.log.lost` files of one segment are kept apart before giving up.
 const LOST_FILES_MAX: u32 = 1000;
@@ -66,6 +66,7 @@ pub fn commit(storage: &dyn Storage, plan: &Plan) -> Result<()> {
         return Ok(());
     }
     let dir = &plan.dir;
+    remove_swaps(storage, plan)?;
     // What an interrupted compaction or split left comes first, up to the last swap that takes its final name.
     let last_rename =
         plan.actions.iter().rposition(|action| matches!(action, Action::Rename { .. }));
@@ -86,6 +87,21 @@ pub fn commit(storage: &dyn Storage, plan: &Plan) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Swaps that are not complete go before the `.cleaned` files which tell that they are not.
+fn remove_swaps(storage: &dyn Storage, plan: &Plan) -> Result<()> {
+    // spec: segments 5, step 1
+    let mut any = false;
+    for action in &plan.actions {
+        if let Action::Remove { name, .. } = action
+            && name.ends_with(FileState::Swap.suffix())
+        {
+            remove_if_there(storage, &plan.dir.join(name))?;
+            any = true;
+        }
+    }
+    if any { storage.sync_dir(&plan.dir) } else { Ok(()) }
 }
 
 /// What the swaps replace goes first, durably: a swap in place beside a segment that it covers could not be told apart from

@@ -1,0 +1,54 @@
+//! Crash tests: recovery is cut at every operation, on a simulated disk that loses what was not made durable, and must come to
+//! the same end when it is started again.
+//!
+//! | module | asks |
+//! |---|---|
+//! | `cuts` | the power goes, or the process is killed, at every operation |
+//! | `faults` | every operation fails once: a full disk, an I/O error, too many open files, no permission |
+//! | `directories` | which directories are recovered |
+//!
+//! Run with `--nocapture` to see how many operations each recovery has and at how many it was cut.
+
+mod cuts;
+mod directories;
+mod faults;
+mod scenario;
+
+/// Two tests for each directory, so that they run side by side.
+macro_rules! for_each_directory {
+    ($($name:ident)*) => {
+        mod cut_at_every_operation {
+            $(#[test] fn $name() { crate::cuts::check(&crate::directories::$name()); })*
+        }
+        mod fault_at_every_operation {
+            $(#[test] fn $name() { crate::faults::check(&crate::directories::$name()); })*
+        }
+    };
+}
+
+for_each_directory! {
+    torn_tails
+    damage_in_the_middle
+    damage_in_the_middle_not_kept
+    an_earlier_loss_stays
+    indexes_missing_and_wrong
+    swaps_in_place
+    split_interrupted_early
+    overflow
+    epochs_and_snapshots_wrong
+    transactions
+    start_beyond_end
+    empty_folders
+    large_side_files
+    stopped_cleanly
+    stopped_cleanly_with_a_bad_index
+    stopped_cleanly_and_torn
+    refused_beside_torn
+    quarantine
+    quarantine_after_a_clean_stop
+    kit_torn
+    kit_with_bad_checksums
+    kit_transactions
+    lone_partition
+    lone_partition_cut_where_asked
+}

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use siltstone::Result;
 use siltstone::log::{FolderName, LogFacts, ReadOptions, Selection, read_log};
-use siltstone::segment::{FileName, FileRole};
+use siltstone::segment::FileRole;
 
 use crate::Outcome;
 use crate::output;
@@ -213,8 +213,8 @@ impl Dump<'_> {
         if !storage.is_locked(&lock).unwrap_or(false) {
             return None;
         }
-        let base = LogFacts::read(storage, dir).ok()?.segments.last()?.base_offset;
-        Some(dir.join(FileName::live(base, FileRole::Log).format()))
+        let facts = LogFacts::read(storage, dir).ok()?;
+        Some(facts.path_of(facts.segments.last()?.base_offset, FileRole::Log))
     }
 
     fn file(&mut self, path: &Path, content: Content) -> ControlFlow<()> {

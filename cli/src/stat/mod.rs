@@ -140,6 +140,7 @@ impl PartitionStats {
         let each = self.stats.problems.iter().map(|problem| match problem.code {
             // Beside a running broker, an unfinished tail is no damage.
             Code::TornBatch | Code::ZeroTail if is_running() => Outcome::Fine,
+            Code::Unreadable => Outcome::CouldNotLook,
             _ => Outcome::Problems,
         });
         each.max().unwrap_or_default()

@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::{Error, Kind, Result};
 use crate::io::{File, MapMode, OpenMode, Reader, Source, Storage};
@@ -22,7 +22,7 @@ use crate::log::progress::Progress;
 use crate::problem::{Code, Problem, Severity};
 use crate::record::BatchHeader;
 use crate::record::scan::{ScanEnd, ScannedBatch, Stop, Visitor, scan};
-use crate::segment::{FileName, FileRole, damage};
+use crate::segment::{FileRole, damage};
 
 /// Bytes of a log that are looked at in one piece.
 const WINDOW_BYTES: usize = 1 << 20;
@@ -167,7 +167,7 @@ pub fn compare_logs(
 /// Walks the batches of a log, a few thousand at a time.
 struct Cursor<'a> {
     storage: &'a dyn Storage,
-    dir: PathBuf,
+    facts: LogFacts,
     maps: MapMode,
     progress: &'a dyn Progress,
     /// Base offsets of the segments that are still to be read, the next one last.
@@ -197,9 +197,10 @@ impl<'a> Cursor<'a> {
         let mut segments: Vec<i64> = facts.segments.iter().map(|s| s.base_offset).collect();
         let start = segments.first().copied().unwrap_or_default();
         segments.reverse();
+        let log_end = facts.read_end(storage, maps)?.map_or(start, |end| end.end_offset);
         Ok(Cursor {
             storage,
-            dir: dir.to_path_buf(),
+            facts,
             maps,
             progress,
             segments,
@@ -207,7 +208,7 @@ impl<'a> Cursor<'a> {
             position: 0,
             marks: VecDeque::new(),
             start,
-            log_end: facts.read_end(storage, maps)?.map_or(start, |end| end.end_offset),
+            log_end,
             end: start,
             has_gaps: false,
             problem: None,
@@ -228,8 +229,8 @@ impl<'a> Cursor<'a> {
         while self.marks.is_empty() && self.problem.is_none() {
             if self.file.is_none() {
                 let Some(base_offset) = self.segments.pop() else { return Ok(None) };
-                let name = FileName::live(base_offset, FileRole::Log).format();
-                let file = self.storage.open(&self.dir.join(name), OpenMode::Read)?;
+                let path = self.facts.path_of(base_offset, FileRole::Log);
+                let file = self.storage.open(&path, OpenMode::Read)?;
                 (self.file, self.position) = (Some((file, base_offset)), 0);
             }
             self.fill()?;
@@ -279,7 +280,7 @@ impl<'a> Cursor<'a> {
         self.problem = found.map(|found| Problem {
             code: found.code,
             severity: Severity::Corrupt,
-            file: FileName::live(base_offset, FileRole::Log).format(),
+            file: self.facts.name_of(base_offset, FileRole::Log),
             position: Some(found.position),
             offset: Some(self.end),
             detail: found.detail,
@@ -334,7 +335,7 @@ mod tests {
                 builder.append(7, None, Some(value.as_bytes())).unwrap();
                 builder.write_to(&mut Compressor::new(), &mut log).unwrap();
             }
-            let name = FileName::live(batches[0].0, FileRole::Log).format();
+            let name = format!("{:020}.log", batches[0].0);
             std::fs::write(dir.path().join(name), log).unwrap();
         }
         dir

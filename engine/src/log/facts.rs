@@ -56,6 +56,8 @@ pub struct LogFacts {
     pub segments: Vec<SegmentFacts>,
     /// Offset and size of the producer snapshots, offsets rising.
     pub snapshots: Vec<(i64, u64)>,
+    /// Files whose names are not as Kafka writes them, though they can be read: `5.log`.
+    odd_names: BTreeMap<(i64, FileRole), String>,
     /// `.deleted`, `.cleaned` and `.swap` files.
     pub leftover_count: u64,
     /// Their bytes.
@@ -88,6 +90,10 @@ impl LogFacts {
                 facts.leftover_size_bytes = facts.leftover_size_bytes.saturating_add(size);
                 continue;
             }
+            let name = entry.name.to_string_lossy();
+            if name != file.format() {
+                facts.odd_names.insert((file.offset, file.role), name.into_owned());
+            }
             if file.role == FileRole::Snapshot {
                 facts.snapshots.push((file.offset, size));
                 continue;
@@ -111,6 +117,19 @@ impl LogFacts {
         segments.retain(|base, _| logs.contains(base));
         facts.segments = segments.into_values().collect();
         Ok(facts)
+    }
+
+    /// The name of the live file of this role at this offset, as it is in the directory.
+    #[must_use]
+    pub fn name_of(&self, offset: i64, role: FileRole) -> String {
+        let odd = self.odd_names.get(&(offset, role));
+        odd.cloned().unwrap_or_else(|| FileName::live(offset, role).format())
+    }
+
+    /// The path of the live file of this role at this offset.
+    #[must_use]
+    pub fn path_of(&self, offset: i64, role: FileRole) -> PathBuf {
+        self.dir.join(self.name_of(offset, role))
     }
 
     /// The bytes of all logs.
@@ -142,7 +161,7 @@ impl LogFacts {
     pub fn read_end(&self, storage: &dyn Storage, maps: MapMode) -> Result<Option<LogEnd>> {
         let Some(segment) = self.segments.last() else { return Ok(None) };
         let base_offset = segment.base_offset;
-        let path = self.dir.join(FileName::live(base_offset, FileRole::Log).format());
+        let path = self.path_of(base_offset, FileRole::Log);
         let file = storage.open(&path, OpenMode::Read)?;
         let size = file.metadata()?.size_bytes;
         let mut source = Reader::new(&*file, size, WINDOW_BYTES, maps);
@@ -196,7 +215,7 @@ impl LogFacts {
         base_offset: i64,
         role: FileRole,
     ) -> Result<Option<[u8; SIZE]>> {
-        let path = self.dir.join(FileName::live(base_offset, role).format());
+        let path = self.path_of(base_offset, role);
         match storage.open(&path, OpenMode::Read) {
             Ok(file) => last_used_slot(&*file),
             Err(error) if error.kind() == Kind::NotFound => Ok(None),
@@ -310,6 +329,15 @@ mod tests {
             let end = end_of(&log[..log.len() - 3], &index);
             assert_eq!((end.end_offset, end.unread_bytes), (14, size - 3));
         }
+    }
+
+    #[test]
+    fn a_name_with_too_few_digits_is_found_again() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("7.log"), batch(7)).unwrap();
+        let facts = LogFacts::read(&Disk::new(), dir.path()).unwrap();
+        let end = facts.read_end(&Disk::new(), MapMode::Never).unwrap().unwrap();
+        assert_eq!((end.end_offset, facts.name_of(7, FileRole::Log)), (8, "7.log".to_owned()));
     }
 
     #[test]

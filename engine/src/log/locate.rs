@@ -10,7 +10,7 @@ use crate::log::facts::LogFacts;
 use crate::record::BatchHeader;
 use crate::record::batch::HEADER_SIZE;
 use crate::record::scan::{ScannedBatch, scan};
-use crate::segment::{FileName, FileRole};
+use crate::segment::FileRole;
 
 /// Bytes that are read at a time: index intervals are smaller by default.
 const WINDOW_BYTES: usize = 64 << 10;
@@ -31,7 +31,7 @@ impl LogFacts {
         let holds = self.segments.partition_point(|segment| segment.base_offset <= offset);
         for segment in self.segments.iter().skip(holds.saturating_sub(1)) {
             let base_offset = segment.base_offset;
-            let path = self.dir.join(FileName::live(base_offset, FileRole::Log).format());
+            let path = self.path_of(base_offset, FileRole::Log);
             let file = storage.open(&path, OpenMode::Read)?;
             let size = file.metadata()?.size_bytes;
             let mut source = Reader::new(&*file, size, WINDOW_BYTES, maps);
@@ -73,7 +73,7 @@ impl LogFacts {
         base_offset: i64,
         offset: i64,
     ) -> Result<Option<OffsetEntry>> {
-        let path = self.dir.join(FileName::live(base_offset, FileRole::OffsetIndex).format());
+        let path = self.path_of(base_offset, FileRole::OffsetIndex);
         let file = match storage.open(&path, OpenMode::Read) {
             Err(error) if error.kind() == Kind::NotFound => return Ok(None),
             other => other?,

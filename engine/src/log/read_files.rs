@@ -50,13 +50,18 @@ impl Default for Selection {
 }
 
 impl Selection {
+    /// Whether this offset lies behind what is wanted. The largest number stands for no end.
+    fn is_before(&self, offset: i64) -> bool {
+        self.offsets.end != i64::MAX && offset >= self.offsets.end
+    }
+
     /// Whether the header of a batch allows that something of it is wanted.
     fn may_take(&self, header: &BatchHeader, previous_end: i64) -> bool {
         // The header of a compressed message of the old formats names its last offset, and no first
         // one.
         let first = if header.magic < 2 { previous_end } else { header.base_offset };
         header.last_offset() >= self.offsets.start
-            && first < self.offsets.end
+            && !self.is_before(first)
             && (self.takes_all_times() || header.max_timestamp >= self.times_ms.start)
             && self.producer_id.is_none_or(|id| id == header.producer_id)
     }
@@ -78,12 +83,13 @@ impl Selection {
             && self.key.is_none()
             && header.magic >= 2
             && header.base_offset >= self.offsets.start
-            && header.last_offset() < self.offsets.end
+            && !self.is_before(header.last_offset())
     }
 
     /// Whether a record of a wanted batch is wanted.
     fn takes(&self, record: &Record<'_>) -> bool {
-        self.offsets.contains(&record.offset)
+        record.offset >= self.offsets.start
+            && !self.is_before(record.offset)
             && (self.takes_all_times() || self.times_ms.contains(&record.timestamp_ms))
             && self.key.as_deref().is_none_or(|key| record.key == Some(key))
     }
@@ -203,7 +209,7 @@ fn segments(
     let mut next = bases.into_iter().skip(1).chain([i64::MAX]);
     logs.retain(|(_, base_offset)| {
         let end = next.next().unwrap_or(i64::MAX);
-        *base_offset < selection.offsets.end && end > selection.offsets.start
+        !selection.is_before(*base_offset) && end > selection.offsets.start
     });
     Ok(logs)
 }
@@ -322,7 +328,7 @@ impl Visitor for Walk<'_> {
 impl Walk<'_> {
     /// Whether everything that is wanted was met.
     fn is_behind(&self) -> bool {
-        self.next_offset >= self.options.selection.offsets.end
+        self.options.selection.is_before(self.next_offset)
     }
 
     fn problem(

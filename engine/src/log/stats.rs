@@ -20,7 +20,7 @@ use crate::record::control::parse_control;
 use crate::record::legacy::parse_message;
 use crate::record::scan::{ScannedBatch, Visitor, scan};
 use crate::record::{BatchHeader, TimestampType};
-use crate::segment::{FileName, FileRole, damage};
+use crate::segment::{FileRole, damage};
 use crate::state::checkpoint::parse_epochs;
 use crate::state::{EpochEntry, ProducerEvent, ReplayState};
 use crate::units::NO_TIMESTAMP;
@@ -81,7 +81,8 @@ pub struct LogStats {
     pub open_transactions: Vec<(i64, i64)>,
     /// The lines of the leader epoch checkpoint.
     pub epochs: Vec<EpochEntry>,
-    /// What is damaged; of a damaged segment, what stands before the damage was counted.
+    /// What is damaged or could not be read; of a damaged segment, what stands before the damage was
+    /// counted.
     pub problems: Vec<Problem>,
 }
 
@@ -111,7 +112,16 @@ impl LogStats {
                 return Err(Error::new(Kind::Cancelled, "cancelled"));
             }
             count.stats.end_offset = count.stats.end_offset.max(segment.base_offset);
-            count.segment(storage, dir, segment.base_offset, maps)?;
+            if let Err(error) = count.segment(storage, &facts, segment.base_offset, maps) {
+                count.stats.problems.push(Problem {
+                    code: Code::Unreadable,
+                    severity: Severity::Refused,
+                    file: facts.name_of(segment.base_offset, FileRole::Log),
+                    position: None,
+                    offset: None,
+                    detail: error.to_string(),
+                });
+            }
             progress.bytes(segment.log_size_bytes);
         }
         let state = count.state;
@@ -154,12 +164,11 @@ impl Count<'_> {
     fn segment(
         &mut self,
         storage: &dyn Storage,
-        dir: &Path,
+        facts: &LogFacts,
         base_offset: i64,
         maps: MapMode,
     ) -> Result<()> {
-        let name = FileName::live(base_offset, FileRole::Log).format();
-        let file = storage.open(&dir.join(&name), OpenMode::Read)?;
+        let file = storage.open(&facts.path_of(base_offset, FileRole::Log), OpenMode::Read)?;
         let size = file.metadata()?.size_bytes;
         let mut source = Reader::new(&*file, size, WINDOW_BYTES, maps);
         self.sample_at = 0;
@@ -169,7 +178,7 @@ impl Count<'_> {
             self.stats.problems.push(Problem {
                 code: damage.code,
                 severity: Severity::Corrupt,
-                file: name,
+                file: facts.name_of(base_offset, FileRole::Log),
                 position: Some(damage.position),
                 offset: Some(expected),
                 detail: damage.detail,
@@ -288,7 +297,7 @@ mod tests {
             }
             builder.write_to(&mut Compressor::new(), &mut log).unwrap();
         }
-        std::fs::write(dir.join(FileName::live(base, FileRole::Log).format()), &log).unwrap();
+        std::fs::write(dir.join(format!("{base:020}.log")), &log).unwrap();
         log
     }
 

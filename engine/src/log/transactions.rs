@@ -15,7 +15,7 @@ use crate::log::progress::Progress;
 use crate::problem::{Code, Problem, Severity};
 use crate::record::control::parse_control;
 use crate::record::scan::{ScannedBatch, scan};
-use crate::segment::{FileName, FileRole, damage};
+use crate::segment::{FileRole, damage};
 use crate::state::{ProducerEvent, ReplayState, Snapshot};
 
 /// Bytes of a log that are looked at in one piece.
@@ -112,7 +112,7 @@ fn newest_snapshot(
         if !(first..=end_offset).contains(offset) {
             continue;
         }
-        let name = FileName::live(*offset, FileRole::Snapshot).format();
+        let name = facts.name_of(*offset, FileRole::Snapshot);
         let bytes = match storage.read(&facts.dir.join(&name), SIDE_FILE_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -137,7 +137,7 @@ fn read_indexes(storage: &dyn Storage, facts: &LogFacts, found: &mut Transaction
         if segment.txn_index_size_bytes.is_none() {
             continue;
         }
-        let name = FileName::live(segment.base_offset, FileRole::TxnIndex).format();
+        let name = facts.name_of(segment.base_offset, FileRole::TxnIndex);
         let bytes = match storage.read(&facts.dir.join(&name), SIDE_FILE_BYTES_MAX) {
             Err(error) if error.kind() == Kind::NotFound => continue,
             other => other?,
@@ -188,7 +188,7 @@ impl Replay<'_> {
 
     /// Applies one segment; `false` where damage ends it.
     fn segment(&mut self, base_offset: i64) -> Result<bool> {
-        let name = FileName::live(base_offset, FileRole::Log).format();
+        let name = self.facts.name_of(base_offset, FileRole::Log);
         let file = self.storage.open(&self.facts.dir.join(&name), OpenMode::Read)?;
         let size = file.metadata()?.size_bytes;
         let mut source = Reader::new(&*file, size, WINDOW_BYTES, self.maps);

@@ -123,7 +123,7 @@ impl EpochCheck {
     pub(super) fn finish(
         self,
         log_end_offset: i64,
-        is_damaged: bool,
+        unknown_end: bool,
         findings: &mut Findings,
     ) -> Vec<EpochEntry> {
         let mut problem = |code, offset, detail: String| {
@@ -152,7 +152,7 @@ impl EpochCheck {
                 let beyond =
                     file.entries().iter().find(|entry| entry.start_offset > log_end_offset);
                 let mut is_right = true;
-                if let Some(entry) = beyond.filter(|_| !is_damaged) {
+                if let Some(entry) = beyond.filter(|_| !unknown_end) {
                     is_right = false;
                     let EpochEntry { epoch, start_offset } = *entry;
                     problem(

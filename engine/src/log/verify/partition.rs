@@ -11,14 +11,15 @@ use super::options::{Depth, VerifyOptions};
 use super::producers::Producers;
 use super::report::{OpenTransaction, PartitionReport};
 use super::segment;
-use crate::error::{Kind, Result};
+use crate::error::{Error, Kind, Result};
 use crate::index::AbortedTxn;
 use crate::io::Storage;
 use crate::log::inventory::{Inventory, METADATA_FILE};
 use crate::log::name::FolderName;
 use crate::problem::{Code, Problem, Severity};
 use crate::record::check::BatchChecker;
-use crate::segment::FileRole;
+use crate::segment::name::Parsed;
+use crate::segment::{FileName, FileRole};
 use crate::state::meta::parse_partition_metadata;
 use crate::units::NO_LEADER_EPOCH;
 
@@ -40,6 +41,7 @@ pub fn verify_partition(
 ) -> Result<PartitionReport> {
     let mut inventory = Inventory::read(storage, dir)?;
     let mut walk = Walk::begin(storage, dir, &inventory, options);
+    walk.is_blind = drop_consequences(&mut inventory);
     walk.read_epochs();
     walk.check_name();
     walk.check_metadata();
@@ -57,6 +59,22 @@ pub fn verify_partition(
         }
     }
     Ok(report)
+}
+
+/// Indexes of a log that cannot be read are no orphans. Gives whether there is such a log.
+fn drop_consequences(inventory: &mut Inventory) -> bool {
+    let offset_of = |problem: &Problem| match FileName::parse(&problem.file) {
+        Parsed::Segment(file) => Some(file.offset),
+        Parsed::Bad | Parsed::Other => None,
+    };
+    let unreadable = inventory.problems.iter().filter(|problem| {
+        problem.code == Code::Unreadable && problem.file.ends_with(FileRole::Log.suffix())
+    });
+    let unreadable: BTreeSet<Option<i64>> = unreadable.map(offset_of).collect();
+    inventory.problems.retain(|problem| {
+        problem.code != Code::OrphanIndex || !unreadable.contains(&offset_of(problem))
+    });
+    !unreadable.is_empty()
 }
 
 /// Of a log that is being written, takes what is natural at its end for notices.
@@ -103,6 +121,8 @@ pub(super) struct Walk<'w> {
     pub(super) next_offset: i64,
     /// Where the log starts.
     pub(super) log_start_offset: i64,
+    /// A log could not be read: what else speaks of its offsets cannot be judged.
+    pub(super) is_blind: bool,
 }
 
 impl<'w> Walk<'w> {
@@ -134,6 +154,7 @@ impl<'w> Walk<'w> {
             largest_epoch: NO_LEADER_EPOCH,
             next_offset: first_base.unwrap_or(log_start_offset),
             log_start_offset,
+            is_blind: false,
         }
     }
 
@@ -201,11 +222,27 @@ impl<'w> Walk<'w> {
             damaged = segment::check_segment(self, files, next_base)? == ControlFlow::Break(());
         }
         self.report.log_end_offset = self.next_offset;
-        if !damaged {
+        let unknown_end = damaged || self.is_blind;
+        if !unknown_end {
             self.producers.finish(self.next_offset, &mut self.findings);
         }
         let epochs = std::mem::replace(&mut self.epochs, EpochCheck::none());
-        self.report.epochs = epochs.finish(self.next_offset, damaged, &mut self.findings);
+        self.report.epochs = epochs.finish(self.next_offset, unknown_end, &mut self.findings);
+        Ok(())
+    }
+
+    /// A log cannot be read.
+    pub(super) fn blind(&mut self, log: &str, error: &Error) {
+        self.findings.unreadable(log, error);
+        self.is_blind = true;
+    }
+
+    /// A log cannot be read to its end; only a check that is cancelled ends there.
+    pub(super) fn take_error(&mut self, log: &str, error: Error) -> Result<()> {
+        if error.kind() == Kind::Cancelled {
+            return Err(error);
+        }
+        self.blind(log, &error);
         Ok(())
     }
 

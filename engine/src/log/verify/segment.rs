@@ -56,11 +56,14 @@ pub(super) fn check_segment(
         meter: Meter::new(walk.options.progress),
         walk,
     };
-    let end = scan(&mut source, 0, u64::MAX, &mut visitor)?;
-    let damage = examine(&mut source, end, base, visitor.walk.next_offset)?;
-    // A damaged log is read twice, an unreadable end not at all: what was announced is done either
-    // way.
-    visitor.finish(size, end.position, damage)
+    let scanned = match scan(&mut source, 0, u64::MAX, &mut visitor) {
+        Ok(end) => examine(&mut source, end, base, visitor.walk.next_offset).map(|it| (end, it)),
+        Err(error) => Err(error),
+    };
+    match scanned {
+        Ok((end, damage)) => visitor.finish(size, end.position, damage),
+        Err(error) => visitor.give_up(size, error),
+    }
 }
 
 /// Counts the whole batches of a segment that lies behind damage, and says what else is damaged.
@@ -77,12 +80,21 @@ pub(super) fn count_survivors(walk: &mut Walk<'_>, files: &SegmentFiles) -> Resu
         survivors.end_offset = Some(batch.header.next_offset());
         Ok(ControlFlow::Continue(()))
     };
-    let end = scan(&mut source, 0, u64::MAX, &mut visitor)?;
-    let expected = survivors.end_offset.unwrap_or(files.base_offset);
-    if let Some(damage) = examine(&mut source, end, files.base_offset, expected)? {
-        let place = Place::at(damage.position, expected);
-        walk.findings.add(damage.code, Severity::Corrupt, &files.log, place, damage.detail);
-        survivors.add(damage.survivors);
+    let scanned = match scan(&mut source, 0, u64::MAX, &mut visitor) {
+        Ok(end) => {
+            let expected = survivors.end_offset.unwrap_or(files.base_offset);
+            examine(&mut source, end, files.base_offset, expected).map(|damage| (expected, damage))
+        }
+        Err(error) => Err(error),
+    };
+    match scanned {
+        Ok((_, None)) => {}
+        Ok((expected, Some(damage))) => {
+            let place = Place::at(damage.position, expected);
+            walk.findings.add(damage.code, Severity::Corrupt, &files.log, place, damage.detail);
+            survivors.add(damage.survivors);
+        }
+        Err(error) => walk.take_error(&files.log, error)?,
     }
     meter.finish(size)?;
     Ok(survivors)
@@ -100,7 +112,7 @@ fn open_log(walk: &mut Walk<'_>, files: &SegmentFiles) -> Option<Box<dyn File>> 
     match walk.storage.open(&walk.dir.join(&files.log), OpenMode::Read) {
         Ok(file) => Some(file),
         Err(error) => {
-            walk.findings.unreadable(&files.log, &error);
+            walk.blind(&files.log, &error);
             walk.options.progress.bytes(files.log_size_bytes);
             None
         }
@@ -360,6 +372,14 @@ impl SegmentCheck<'_, '_> {
         report.records = report.records.saturating_add(counted);
         self.max_timestamp = self.max_timestamp.max(header.max_timestamp);
         report.delete_horizon_ms = report.delete_horizon_ms.max(header.delete_horizon_ms());
+    }
+
+    /// The log could not be read to its end: what it told so far stands.
+    fn give_up(self, size: u64, error: Error) -> Result<ControlFlow<()>> {
+        self.walk.take_error(&self.files.log, error)?;
+        self.walk.report.batches = self.walk.report.batches.saturating_add(self.batches);
+        self.meter.finish(size)?;
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Judges what can be judged only at the end of the segment.

@@ -423,6 +423,32 @@ fn a_file_that_cannot_be_read_does_not_hide_the_rest() {
 }
 
 #[test]
+fn an_error_of_the_disk_at_any_place_leaves_the_rest_checked() {
+    let log = sound().write();
+    let whole = log.verify();
+    let first = log.disk.operation_count();
+    log.verify();
+    let operations = log.disk.operation_count() - first;
+    let mut listed = 0;
+    for number in 0..operations {
+        let disk = log.disk.fork();
+        disk.fail_at(number, 5);
+        let options = VerifyOptions { now_ms: TIME, ..VerifyOptions::default() };
+        match verify_partition(&disk, Path::new(DIR), &options) {
+            // Without the list of its files there is nothing to say of a partition.
+            Err(error) => assert_eq!(error.errno(), Some(5), "{number}: {error}"),
+            Ok(report) => {
+                listed += 1;
+                let unreadable = |p: &&crate::problem::Problem| p.code == Code::Unreadable;
+                assert_eq!(report.problems.iter().filter(unreadable).count(), 1, "{number}");
+                assert!(report.verdict() == Verdict::Refused && report.segments <= whole.segments);
+            }
+        }
+    }
+    assert!(listed >= 10, "{listed} of {operations}");
+}
+
+#[test]
 fn an_empty_directory_is_a_new_log() {
     let disk = SimDisk::new();
     disk.put_dir(Path::new(DIR), None).unwrap();

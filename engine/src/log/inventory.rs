@@ -137,7 +137,14 @@ impl Inventory {
             .map(|(file, name)| (file, name.to_owned()))
             .collect();
         for (file, name) in logs {
-            let end = read_next_offset(storage, &self.dir.join(&name), file.offset)?;
+            let end = match read_next_offset(storage, &self.dir.join(&name), file.offset) {
+                // What it replaces may be gone or not: nothing is done with any of it.
+                Err(error) if error.kind() == Kind::Corrupt => {
+                    self.bad_swap(&name, &error);
+                    return Ok(());
+                }
+                other => other?,
+            };
             let (from, to) = covered.unwrap_or((file.offset, end));
             covered = Some((from.min(file.offset), to.max(end)));
         }
@@ -167,6 +174,17 @@ impl Inventory {
             found.files.insert(Key(target), name);
         }
         Ok(())
+    }
+
+    fn bad_swap(&mut self, name: &str, error: &Error) {
+        self.problems.push(Problem {
+            code: Code::Leftover,
+            severity: Severity::Refused,
+            file: name.to_owned(),
+            position: error.position(),
+            offset: None,
+            detail: error.message().to_owned(),
+        });
     }
 
     /// Pass 4: segments, snapshots, and indexes without a log.

@@ -423,6 +423,19 @@ fn a_file_that_cannot_be_read_does_not_hide_the_rest() {
 }
 
 #[test]
+fn a_torn_swap_refuses_the_partition_and_the_log_is_told_as_it_stands() {
+    let log = sound().write();
+    let mut half = log.read(LOG_0);
+    half.pop();
+    log.put("00000000000000000000.log.swap", half);
+    let report = log.verify();
+    assert_eq!((report.verdict(), report.log_end_offset), (Verdict::Refused, 12));
+    assert_eq!(report.problems.len(), 1);
+    assert_eq!(report.problems[0].code, Code::Leftover);
+    assert_eq!(report.problems[0].position, Some(log.starts[0][3] as u64));
+}
+
+#[test]
 fn an_error_of_the_disk_at_any_place_leaves_the_rest_checked() {
     let log = sound().write();
     let whole = log.verify();

@@ -253,7 +253,7 @@ impl Printer<'_> {
             tally.take(outcome_of(&report.problems));
             if tally.json {
                 print_json(out, &Value::Object(report::to_json(report)))
-            } else if is_single || verdict != Verdict::Ok || !report.notices.is_empty() {
+            } else if is_single || verdict != Verdict::Ok || has_news(report) {
                 report::print(out, report)
             } else {
                 Ok(())
@@ -316,6 +316,18 @@ impl Tally {
     fn take(&mut self, outcome: Outcome) {
         self.outcome = self.outcome.max(outcome);
     }
+}
+
+/// Whether a sound partition is worth a word: not for what is natural while a broker writes to it.
+fn has_news(report: &PartitionReport) -> bool {
+    let news = [
+        Code::FutureTimestamp,
+        Code::OpenTransaction,
+        Code::Leftover,
+        Code::UnknownFile,
+        Code::Lost,
+    ];
+    report.notices.iter().any(|notice| news.contains(&notice.code))
 }
 
 /// How these problems end the run.

@@ -287,3 +287,116 @@ impl Queue<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::sim::SimDisk;
+    use crate::log::progress::Progress;
+
+    const LOG: &str = "00000000000000000000.log";
+
+    fn disk(files: &[(&str, &str)]) -> SimDisk {
+        let disk = SimDisk::new();
+        for (path, text) in files {
+            disk.put(&Path::new("/").join(path), text.as_bytes().to_vec(), None).unwrap();
+        }
+        disk
+    }
+
+    fn codes(survey: &LogDirSurvey) -> Vec<(Code, &str)> {
+        survey.problems.iter().map(|problem| (problem.code, problem.file.as_str())).collect()
+    }
+
+    #[test]
+    fn folders_that_are_no_logs_are_told_and_those_on_their_way_out_are_skipped() {
+        let id = "0123456789abcdef0123456789abcdef";
+        let disk = disk(&[
+            (&format!("d/orders-0/{LOG}"), ""),
+            (&format!("d/__cluster_metadata-0/{LOG}"), ""),
+            (&format!("d/orders-1.{id}-future/{LOG}"), ""),
+            (&format!("d/orders-2.{id}-delete/{LOG}"), ""),
+            (&format!("d/orders-3.{id}-stray/{LOG}"), ""),
+            ("d/remote-log-index-cache/x", ""),
+            ("d/lost+found/x", ""),
+            ("d/orders-0.bak/x", ""),
+            ("d/notes.txt", ""),
+        ]);
+        let survey = survey_log_dir(&disk, Path::new("/d")).unwrap();
+        assert_eq!(
+            codes(&survey),
+            [(Code::BadName, "lost+found"), (Code::BadName, "orders-0.bak")]
+        );
+        assert_eq!((survey.partitions.len(), survey.skipped.len()), (3, 2));
+    }
+
+    #[test]
+    fn checkpoints_are_checked_and_the_log_starts_reach_their_partitions() {
+        let disk = disk(&[
+            (&format!("d/orders-0/{LOG}"), ""),
+            ("d/log-start-offset-checkpoint", "0\n1\norders 0 42\n"),
+            ("d/recovery-point-offset-checkpoint", "0\n2\norders 0 42\n"),
+            ("d/meta.properties", "version=1\nnode.id=1\n"),
+            ("d/.kafka_cleanshutdown", ""),
+        ]);
+        let survey = survey_log_dir(&disk, Path::new("/d")).unwrap();
+        assert!(survey.is_clean);
+        assert_eq!(
+            codes(&survey),
+            [
+                (Code::CheckpointFile, "meta.properties"),
+                (Code::CheckpointFile, "recovery-point-offset-checkpoint")
+            ]
+        );
+        let around = survey.partitions[0].around;
+        assert_eq!(around, Surroundings::of(&disk, Path::new("/d/orders-0")));
+        assert_eq!((around.log_start_offset, around.log_start_may_have_moved), (Some(42), true));
+        let asked = VerifyOptions { log_start_offset: Some(7), ..VerifyOptions::default() };
+        assert_eq!(around.apply(&asked).log_start_offset, Some(7));
+    }
+
+    #[test]
+    fn a_running_broker_is_seen_by_its_lock() {
+        let disk = disk(&[(&format!("d/orders-0/{LOG}"), ""), ("d/.lock", "")]);
+        assert!(!survey_log_dir(&disk, Path::new("/d")).unwrap().is_locked);
+        disk.hold_lock_elsewhere(Path::new("/d/.lock")).unwrap();
+        let survey = survey_log_dir(&disk, Path::new("/d")).unwrap();
+        assert!(survey.is_locked);
+        let options = survey.partitions[0].around.apply(&VerifyOptions::default());
+        assert!(options.is_live);
+    }
+
+    #[test]
+    fn a_partition_in_two_log_directories_is_told_of_both() {
+        let disk = disk(&[
+            (&format!("a/orders-0/{LOG}"), ""),
+            (&format!("b/orders-0/{LOG}"), ""),
+            (&format!("b/orders-1/{LOG}"), ""),
+        ]);
+        let mut surveys = ["/a", "/b"].map(|dir| survey_log_dir(&disk, Path::new(dir)).unwrap());
+        find_duplicates(&mut surveys);
+        for survey in &surveys {
+            assert_eq!(codes(survey), [(Code::BadName, "orders-0")]);
+        }
+    }
+
+    struct Cancelled;
+
+    impl Progress for Cancelled {
+        fn bytes(&self, _count: u64) {}
+
+        fn is_cancelled(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_cancelled_check_says_so() {
+        let disk = disk(&[(&format!("d/orders-0/{LOG}"), "")]);
+        let survey = survey_log_dir(&disk, Path::new("/d")).unwrap();
+        let options = VerifyOptions { progress: &Cancelled, ..VerifyOptions::default() };
+        let each = |_: &PartitionFolder, _: Result<PartitionReport>| {};
+        let outcome = verify_partitions(&disk, &survey.partitions, &options, 2, &each);
+        assert_eq!(outcome.unwrap_err().kind(), Kind::Cancelled);
+    }
+}

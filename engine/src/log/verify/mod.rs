@@ -12,6 +12,7 @@
 //! It repairs nothing and never writes. Behind the first damage of the log nothing can be derived
 //! any more: there it only counts the whole batches that a cut would throw away.
 
+mod batches;
 mod epochs;
 mod file;
 mod findings;

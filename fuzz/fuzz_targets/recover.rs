@@ -10,6 +10,8 @@ use libfuzzer_sys::fuzz_target;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use siltstone::io::SimDisk;
 use siltstone::log::recover::{Plan, RecoverOptions, Silent, analyse, commit, prepare};
+use siltstone::log::{VerifyOptions, verify_partition};
+use siltstone::problem::Severity;
 use siltstone_fuzz::directory::Directory;
 
 const DIR: &str = "/orders-0";
@@ -42,6 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
         let again = analyse(&disk, Path::new(DIR), &options, &Silent).expect("no faults");
         assert!(again.refusal.is_none(), "refused the second time: {:?}", again.refusal);
         assert!(again.is_empty(), "left to do: {:?} {:?}", again.actions, again.cut);
+        assert_small_files_are_right(&disk, &plan, &options);
     }
 
     let pieces = RecoverOptions { piece_bytes: 300, parallel: 2, ..options };
@@ -61,4 +64,18 @@ fn recover(disk: &SimDisk, options: &RecoverOptions) -> Plan {
         }
     }
     panic!("recovery does not end");
+}
+
+/// What recovery can put right, a check does not find any more.
+fn assert_small_files_are_right(disk: &SimDisk, plan: &Plan, told: &RecoverOptions) {
+    let options = VerifyOptions {
+        log_start_offset: Some(plan.outcome.log_start_offset),
+        now_ms: told.now_ms,
+        producer_id_expiration_ms: told.producer_expiration_ms,
+        max_decompressed_bytes: 1 << 20,
+        ..VerifyOptions::default()
+    };
+    let report = verify_partition(disk, Path::new(DIR), &options).expect("no faults");
+    let left = report.problems.iter().find(|problem| problem.severity == Severity::Repairable);
+    assert!(left.is_none(), "after recovery: {left:?}");
 }

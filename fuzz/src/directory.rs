@@ -1,4 +1,4 @@
-//! A partition directory as an input of the fuzzer.
+//! A partition directory, or a log directory, as an input of the fuzzer.
 //!
 //! ```text
 //! u8 flags | u8 recovery point | u8 log start | files
@@ -27,21 +27,31 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Any bytes are some directory.
+    /// A partition directory; any bytes are some directory.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Directory {
+        Directory::decode_names(bytes, |name| name.replace(['/', '\0'], "_"))
+    }
+
+    /// A log directory, with names such as `orders-0/00000000000000000000.log`.
+    #[must_use]
+    pub fn decode_tree(bytes: &[u8]) -> Directory {
+        Directory::decode_names(bytes, |name| name.replace('\0', "_"))
+    }
+
+    fn decode_names(bytes: &[u8], name_of: impl Fn(&str) -> String) -> Directory {
         let (head, mut rest) = bytes.split_at(bytes.len().min(3));
         let [flags, recovery_point, log_start] =
             [0, 1, 2].map(|at| head.get(at).copied().unwrap_or_default());
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         while !rest.is_empty() {
-            let name = String::from_utf8_lossy(take(&mut rest, 1)).replace(['/', '\0'], "_");
+            let name = name_of(&String::from_utf8_lossy(take(&mut rest, 1)));
             let mut bytes = take(&mut rest, 2).to_vec();
             if flags & RAW_CHECKSUMS == 0 {
                 fix(&name, &mut bytes);
             }
-            let is_free = !matches!(&*name, "" | "." | "..");
-            if is_free && files.iter().all(|(other, _)| *other != name) {
+            let is_named = name.split('/').all(|part| !matches!(part, "" | "." | ".."));
+            if is_named && files.iter().all(|(other, _)| *other != name) {
                 files.push((name, bytes));
             }
         }

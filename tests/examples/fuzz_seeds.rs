@@ -105,21 +105,51 @@ fn from_case(seeds: &mut Seeds, dir: &Path) {
     }
 }
 
-/// A whole partition directory, with each way to recover it.
+/// A whole partition directory, with several ways to recover it.
 fn from_partition(seeds: &mut Seeds, dir: &Path) {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).expect("a directory").filter_map(Result::ok) {
-        let Ok(bytes) = fs::read(entry.path()) else { continue };
-        let name = entry.file_name().display().to_string();
-        files.push(u8::try_from(name.len()).expect("a short name"));
-        files.extend(name.as_bytes());
-        let size = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
-        files.extend(size.to_be_bytes());
-        files.extend(&bytes[..size.into()]);
+        if let Ok(bytes) = fs::read(entry.path()) {
+            pack(&mut files, &entry.file_name().display().to_string(), &bytes);
+        }
     }
+    let kind = format!("of cases {}", files.len());
     for flags in [0, 1, 2, 2 + 32, 2 + 64] {
-        seeds.add("recover", &format!("of cases {}", files.len()), &[&[flags, 0, 0], &files]);
+        seeds.add("recover", &kind, &[&[flags, 0, 0], &files]);
     }
+    let tree = log_dir(dir);
+    for flags in [0, 1, 2] {
+        seeds.add("log_dir", &kind, &[&[flags, 0, 0], &tree]);
+    }
+}
+
+/// A log directory that holds one partition and the checkpoint files that go with it.
+fn log_dir(partition: &Path) -> Vec<u8> {
+    let offsets = b"0\n1\norders 0 1\n";
+    let mut files = vec![
+        ("recovery-point-offset-checkpoint".to_owned(), offsets.to_vec()),
+        ("log-start-offset-checkpoint".to_owned(), offsets.to_vec()),
+        (".kafka_cleanshutdown".to_owned(), br#"{"version":0,"brokerEpoch":-1}"#.to_vec()),
+    ];
+    for entry in fs::read_dir(partition).expect("a directory").filter_map(Result::ok) {
+        if let Ok(bytes) = fs::read(entry.path()) {
+            files.push((format!("orders-0/{}", entry.file_name().display()), bytes));
+        }
+    }
+    let mut packed = Vec::new();
+    for (name, bytes) in files {
+        pack(&mut packed, &name, &bytes);
+    }
+    packed
+}
+
+/// A file as the targets that take directories read it.
+fn pack(packed: &mut Vec<u8>, name: &str, bytes: &[u8]) {
+    packed.push(u8::try_from(name.len()).expect("a short name"));
+    packed.extend(name.as_bytes());
+    let size = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+    packed.extend(size.to_be_bytes());
+    packed.extend(&bytes[..size.into()]);
 }
 
 /// Seeds that are a file as it is.

@@ -161,8 +161,13 @@ impl SegmentFold<'_> {
         }
         // Neither number is negative, so it is taken.
         let _ = self.epochs.assign_recovered(epoch, start);
-        self.epoch_differs |=
-            start >= self.log_start_offset && self.epochs.epoch_for_offset(start) != Some(epoch);
+        // The log may start later than its checkpoint knows; then the first epoch does, too.
+        let is_forgotten = start < self.log_start_offset
+            || self
+                .epochs
+                .earliest()
+                .is_some_and(|first| start < first.start_offset && first.epoch == epoch);
+        self.epoch_differs |= !is_forgotten && self.epochs.epoch_for_offset(start) != Some(epoch);
     }
 
     fn take_producer(&mut self, fact: &Fact) {

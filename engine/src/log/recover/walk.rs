@@ -331,6 +331,9 @@ impl<'a> Walk<'a> {
         if let Some(halt) = self.rebuild_producers(need, end, start)? {
             return Ok(Some(halt));
         }
+        // The one that was spared is of no use beside one at the end. Kafka removes it when it loads
+        // the log the next time; a second recovery may change nothing.
+        self.book.remove_stray(&mut self.stage, &bases)?;
         self.place_epochs(need, end)?;
         self.tell_outcome(&bases, start, end);
         Ok(None)

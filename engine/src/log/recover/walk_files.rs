@@ -106,15 +106,10 @@ impl Walk<'_> {
     /// What a trusted segment's small files ask for.
     pub(super) fn look_at_indexes(&mut self, segment: &SegmentFiles) -> Result<Look> {
         let base = segment.base_offset;
-        if let Some(bytes) = self.read_index(segment, FileRole::TxnIndex)? {
-            let entries = TxnEntries::new(&bytes);
-            let sound = entries.stray_size_bytes() == 0
-                && entries.is_rising()
-                && entries.iter().next().is_none_or(|first| first.last_offset >= base)
-                && (0..entries.count()).all(|slot| entries.version(slot) == Some(0));
-            if !sound {
-                return Ok(Look::Recover);
-            }
+        if let Some(bytes) = self.read_index(segment, FileRole::TxnIndex)?
+            && !is_sound_in_itself(&TxnEntries::new(&bytes), base)
+        {
+            return Ok(Look::Recover);
         }
         let Some(bytes) = self.read_index(segment, FileRole::OffsetIndex)? else {
             // spec: segments 5, step 5. Kafka recovers a segment without its offset index.
@@ -144,7 +139,7 @@ impl Walk<'_> {
     pub(super) fn aborts_told(&self, segment: &SegmentFiles) -> Result<Option<u64>> {
         let bytes = self.read_index(segment, FileRole::TxnIndex)?.unwrap_or_default();
         let entries = TxnEntries::new(&bytes);
-        let sound = entries.stray_size_bytes() == 0 && entries.is_rising();
+        let sound = is_sound_in_itself(&entries, segment.base_offset);
         Ok(sound.then(|| u64::try_from(entries.count()).unwrap_or(u64::MAX)))
     }
 
@@ -210,9 +205,10 @@ impl Walk<'_> {
 
     /// Puts the checkpoint of leader epochs into the plan, where it changes.
     pub(super) fn place_epochs(&mut self, need: &Need, end: i64) -> Result<()> {
-        // spec: segments 5, step 7
-        self.epochs.truncate_from_end(end);
+        // spec: segments 5, step 7, but for the order: where a log starts at its end, Kafka moves its
+        // last epoch there and drops it at the next load, and a second recovery may change nothing.
         self.epochs.truncate_from_start(self.options.log_start_offset);
+        self.epochs.truncate_from_end(end);
         let entries_left = !self.epochs.entries().is_empty();
         let path = self.inventory.dir.join(EPOCH_FILE);
         let wanted = self.epochs.format();
@@ -283,4 +279,12 @@ impl Walk<'_> {
             Err(error) => Err(error),
         }
     }
+}
+
+/// What can be told of a transaction index without the batches.
+fn is_sound_in_itself(entries: &TxnEntries<'_>, base_offset: i64) -> bool {
+    entries.stray_size_bytes() == 0
+        && entries.is_rising()
+        && entries.iter().next().is_none_or(|first| first.last_offset >= base_offset)
+        && (0..entries.count()).all(|slot| entries.version(slot) == Some(0))
 }

@@ -11,7 +11,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use siltstone::io::SimDisk;
 use siltstone::log::recover::{Plan, RecoverOptions, Silent, analyse, commit, prepare};
 use siltstone::log::{VerifyOptions, verify_partition};
-use siltstone::problem::Severity;
+use siltstone::problem::{Code, Severity};
 use siltstone_fuzz::directory::Directory;
 
 const DIR: &str = "/orders-0";
@@ -44,7 +44,10 @@ fuzz_target!(|bytes: &[u8]| {
         let again = analyse(&disk, Path::new(DIR), &options, &Silent).expect("no faults");
         assert!(again.refusal.is_none(), "refused the second time: {:?}", again.refusal);
         assert!(again.is_empty(), "left to do: {:?} {:?}", again.actions, again.cut);
-        assert_small_files_are_right(&disk, &plan, &options);
+        // Behind a clean stop what is right in itself is trusted.
+        if options.all || !options.clean_shutdown && options.recovery_point == 0 {
+            assert_small_files_are_right(&disk, &plan, &options);
+        }
     }
 
     let pieces = RecoverOptions { piece_bytes: 300, parallel: 2, ..options };
@@ -76,6 +79,12 @@ fn assert_small_files_are_right(disk: &SimDisk, plan: &Plan, told: &RecoverOptio
         ..VerifyOptions::default()
     };
     let report = verify_partition(disk, Path::new(DIR), &options).expect("no faults");
-    let left = report.problems.iter().find(|problem| problem.severity == Severity::Repairable);
+    // The epochs of batches that run backwards are in no file.
+    let is_ordered = report.problems.iter().all(|problem| problem.code != Code::EpochOrder);
+    let mut problems = report.problems.iter();
+    let left = problems.find(|problem| {
+        let is_told = problem.code != Code::EpochMismatch || is_ordered;
+        problem.severity == Severity::Repairable && is_told
+    });
     assert!(left.is_none(), "after recovery: {left:?}");
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use siltstone::Result;
 use siltstone::dir::metadata::{LoadedMetadata, MetadataOptions, find_metadata, load_metadata};
 use siltstone::dir::replicas::{Belonging, belonging, missing};
+use siltstone::state::meta::parse_clean_shutdown;
 
-use super::listing::LogDir;
+use super::listing::{LogDir, read_if_there};
 use crate::session::{Session, complain};
 
 /// What the metadata log says about this node.
@@ -40,7 +41,13 @@ impl Assignments {
             });
             return missing.map_or(Ok(None), Err);
         };
-        let options = MetadataOptions { node_id: Some(node_id), ..MetadataOptions::default() };
+        // What the broker had heard of when it stopped cleanly is committed.
+        let markers = whole.iter().filter(|dir| dir.is_clean);
+        let broker_epoch = markers
+            .filter_map(|dir| read_if_there(session, &dir.path.join(".kafka_cleanshutdown")))
+            .find_map(|bytes| parse_clean_shutdown(&bytes));
+        let options =
+            MetadataOptions { node_id: Some(node_id), broker_epoch, ..MetadataOptions::default() };
         let loaded = load_metadata(session.storage(), &folder, &options)?;
         for warning in &loaded.warnings {
             complain(&format_args!("{}: {warning}", folder.display()));

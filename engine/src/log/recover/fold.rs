@@ -161,13 +161,17 @@ impl SegmentFold<'_> {
         }
         // Neither number is negative, so it is taken.
         let _ = self.epochs.assign_recovered(epoch, start);
-        // The log may start later than its checkpoint knows; then the first epoch does, too.
-        let is_forgotten = start < self.log_start_offset
-            || self
-                .epochs
-                .earliest()
-                .is_some_and(|first| start < first.start_offset && first.epoch == epoch);
-        self.epoch_differs |= !is_forgotten && self.epochs.epoch_for_offset(start) != Some(epoch);
+        if start < self.log_start_offset {
+            return;
+        }
+        self.epoch_differs |= match self.epochs.epoch_for_offset(start) {
+            Some(told) => told != epoch,
+            // The log start moves between two checkpoints of it, and takes the epochs before it
+            // along.
+            None => !self.epochs.earliest().is_some_and(|earliest| {
+                epoch == earliest.epoch || self.log_start_offset > 0 && epoch < earliest.epoch
+            }),
+        };
     }
 
     fn take_producer(&mut self, fact: &Fact) {

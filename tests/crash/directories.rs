@@ -186,6 +186,33 @@ pub fn overflow() -> Scenario {
     Scenario::new(disk)
 }
 
+/// An earlier split was interrupted, too, at another place.
+pub fn overflow_beside_leftovers() -> Scenario {
+    let scenario = overflow();
+    put(&scenario.disk, "wide-0/00000000000000000003.log.cleaned", b"half a part");
+    put(&scenario.disk, "wide-0/00000000000000000005.index.swap", b"an index");
+    put(&scenario.disk, "wide-0/00000000000000000000.timeindex.deleted", b"another");
+    scenario
+}
+
+/// A segment is to be split, but behind it stands what the operator must decide: nothing is done.
+pub fn overflow_before_damage() -> Scenario {
+    let disk = directory();
+    let log = LogBuilder::new()
+        .batch(3)
+        .skip(i64::from(i32::MAX))
+        .batch(2)
+        .roll()
+        .batch(2)
+        .batch(1)
+        .damage(i64::from(i32::MAX) + 5);
+    partition(&disk, "damaged-0", &log);
+    let log = LogBuilder::new().batch(3).skip(i64::from(i32::MAX)).batch(2).batch(1);
+    let again = log.newest().to_vec();
+    partition(&disk, "backwards-0", &log.raw(&again));
+    Scenario::new(disk)
+}
+
 /// Small files that lie, and snapshots where none belongs.
 pub fn epochs_and_snapshots_wrong() -> Scenario {
     let disk = directory();

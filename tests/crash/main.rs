@@ -35,6 +35,8 @@ for_each_directory! {
     swaps_in_place
     split_interrupted_early
     overflow
+    overflow_before_damage
+    overflow_beside_leftovers
     epochs_and_snapshots_wrong
     transactions
     start_beyond_end

@@ -13,6 +13,7 @@ use siltstone::io::{SimDisk, Storage};
 use siltstone::log::recover::Silent;
 use siltstone::log::{VerifyOptions, verify_partition};
 use siltstone::problem::Severity;
+use siltstone::segment::damage::survivors;
 use siltstone::segment::rebuild::IndexSettings;
 use siltstone::state::OffsetCheckpoint;
 
@@ -51,6 +52,8 @@ pub struct Run {
     pub failed: BTreeMap<PathBuf, Fault>,
     /// The partitions that are sound.
     pub sound: Vec<PathBuf>,
+    /// The partitions that were left where they are, as they are.
+    pub refused: Vec<PathBuf>,
 }
 
 /// An error, kept as text and number.
@@ -90,7 +93,8 @@ impl Scenario {
 
     /// Recovers `disk`, which began as a copy of the scenario's.
     pub fn run(&self, disk: &SimDisk) -> Run {
-        let (failed, sound) = (Mutex::new(BTreeMap::new()), Mutex::new(Vec::new()));
+        let failed = Mutex::new(BTreeMap::new());
+        let (sound, refused) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let done = |done: PartitionDone<'_>| match done.result {
             PartitionResult::Failed(error) => {
                 let mut failed = failed.lock().expect("no panic");
@@ -99,7 +103,10 @@ impl Scenario {
             PartitionResult::Sound(_) => {
                 sound.lock().expect("no panic").push(done.dir.to_path_buf());
             }
-            PartitionResult::Refused(_) | PartitionResult::Quarantined(..) => {}
+            PartitionResult::Refused(_) => {
+                refused.lock().expect("no panic").push(done.dir.to_path_buf());
+            }
+            PartitionResult::Quarantined(..) => {}
         };
         let index =
             IndexSettings { interval_bytes: self.interval_bytes, ..IndexSettings::default() };
@@ -121,6 +128,7 @@ impl Scenario {
             report,
             failed: failed.into_inner().expect("no panic"),
             sound: sound.into_inner().expect("no panic"),
+            refused: refused.into_inner().expect("no panic"),
         }
     }
 
@@ -131,16 +139,23 @@ impl Scenario {
         run.report.unwrap_or_else(|fault| panic!("{when}: {}", fault.text))
     }
 
-    /// Recovers without a cut, and expects that nothing is left to be repaired in what is sound.
+    /// Recovers without a cut, and expects that nothing is left to be repaired in what is sound, and that what is refused is as
+    /// it was.
     pub fn recover_whole(&self, disk: &SimDisk) {
         let run = self.run(disk);
         assert!(run.report.is_ok() && run.failed.is_empty(), "{run:?}");
+        for dir in &run.refused {
+            let files = |disk: &SimDisk| disk.snapshot(dir).expect("a partition");
+            let lines = files(disk).differences(&files(&self.disk));
+            assert!(lines.is_empty(), "{}: {}", dir.display(), lines.join("\n"));
+        }
         let starts = disk
             .fork()
             .read(&Path::new(LOGS).join("log-start-offset-checkpoint"), 1 << 20)
             .expect("a checkpoint");
         let starts = OffsetCheckpoint::parse(&starts).expect("a checkpoint");
         for dir in &run.sound {
+            self.check_every_byte(dir, disk);
             let name = dir.file_name().expect("a name").to_string_lossy();
             let (topic, _) = name.rsplit_once('-').expect("a partition");
             let options = VerifyOptions {
@@ -157,6 +172,33 @@ impl Scenario {
             let problems: Vec<_> = problems.collect();
             assert!(problems.is_empty(), "{}: {problems:#?}", dir.display());
         }
+    }
+
+    /// What was in the logs of a partition is in its logs, or kept, or holds nothing whole.
+    fn check_every_byte(&self, dir: &Path, disk: &SimDisk) {
+        let (before, after) = (self.disk.snapshot(dir), disk.snapshot(dir));
+        let (before, after) = (before.expect("a partition"), after.expect("a partition"));
+        let is_swap = |path: &PathBuf| path.to_string_lossy().ends_with(".log.swap");
+        if before.entries.keys().any(is_swap) {
+            // A compaction drops batches.
+            return;
+        }
+        let joined = |tree: &Snapshot, is_wanted: &dyn Fn(&Path) -> bool| {
+            let wanted = tree.entries.keys().filter(|path| is_wanted(path));
+            wanted
+                .flat_map(|path| bytes(tree, path).unwrap_or_default().to_vec())
+                .collect::<Vec<u8>>()
+        };
+        let is_log = |path: &Path| path.extension().is_some_and(|suffix| suffix == "log");
+        let is_lost = |path: &Path| {
+            path.to_string_lossy().contains(".log.lost") && !before.entries.contains_key(path)
+        };
+        let all = joined(&before, &is_log);
+        let kept = [joined(&after, &is_log), joined(&after, &is_lost)].concat();
+        let rest = all.strip_prefix(&*kept);
+        let mut rest = rest.unwrap_or_else(|| panic!("{}: other bytes", dir.display()));
+        let whole = survivors(&mut rest, 0, 0, 0).expect("bytes in memory");
+        assert!(whole.batches == 0 || self.discard_lost, "{}: {whole:?}", dir.display());
     }
 
     /// The tree that a recovery without a cut leaves, where the directory has no clean marker.

@@ -18,13 +18,16 @@ const LOST_FILES_MAX: u32 = 1000;
 
 /// Writes the new files of a plan beside the old, not yet durably. Changes nothing that Kafka looks at.
 ///
-/// A split is carried out whole, since it only adds complete files; analyse the partition anew after that.
+/// A split is carried out whole, with what an interrupted operation left before it; analyse the partition anew after that.
 pub fn prepare(storage: &dyn Storage, plan: &mut Plan) -> Result<()> {
     if plan.refusal.is_some() {
         return Ok(());
     }
     let like = owner(storage, &plan.dir)?;
     if let Some(split) = &plan.split {
+        // Leftovers first: a `.cleaned` of another operation among them would tell of these parts that they are not complete.
+        remove_swaps(storage, plan)?;
+        put_swaps_in_place(storage, &plan.dir, &plan.actions)?;
         let log = FileName::live(split.base_offset, FileRole::Log).format();
         return write_parts(storage, &plan.dir, &log, split, like.as_ref());
     }

@@ -46,13 +46,6 @@ pub enum Trouble {
         /// Its base offset.
         base_offset: i64,
     },
-    /// The last offset is too far from the base: the segment must be split here.
-    Overflow {
-        /// The first byte of the batch.
-        position: u64,
-        /// Its base offset.
-        base_offset: i64,
-    },
     /// Offsets reach into the next segment.
     Overlap {
         /// The first byte of the batch.
@@ -72,7 +65,6 @@ impl Trouble {
     pub fn code(&self) -> Option<Code> {
         match self {
             Trouble::Backwards { .. } => Some(Code::OffsetOrder),
-            Trouble::Overflow { .. } => Some(Code::OffsetOverflow),
             Trouble::Overlap { .. } => Some(Code::SegmentOverlap),
             Trouble::Asked { .. } => None,
         }
@@ -81,8 +73,11 @@ impl Trouble {
 
 /// Folds the batches of one segment.
 pub struct SegmentFold<'a> {
-    /// Base offset of the segment.
+    /// Base offset of the segment, or of the part of it that is being read.
     pub base_offset: i64,
+    /// Where the segment must be split since offsets lie too far from its base: base offset and first byte of each part but the
+    /// first.
+    pub parts: Vec<(i64, u64)>,
     /// Base offset of the next segment.
     pub next_base: Option<i64>,
     /// The offset that the log has reached.
@@ -119,6 +114,12 @@ impl SegmentFold<'_> {
         if self.trouble.is_some() {
             return ControlFlow::Break(());
         }
+        if !is_addressable(self.base_offset, header.last_offset()) {
+            // Only the rest of the log can tell whether there will be a split: the walk goes on as if it were one.
+            self.base_offset = header.base_offset;
+            self.parts.push((header.base_offset, fact.position));
+            self.indexes = None;
+        }
         if let Some(indexes) = &mut self.indexes
             && indexes.batch(header, fact.position).is_err()
         {
@@ -144,9 +145,6 @@ impl SegmentFold<'_> {
         }
         if base_offset < self.next_offset.max(self.base_offset) || last_offset < base_offset {
             return Some(Trouble::Backwards { position, base_offset });
-        }
-        if !is_addressable(self.base_offset, last_offset) {
-            return Some(Trouble::Overflow { position, base_offset });
         }
         if self.next_base.is_some_and(|next| last_offset >= next) {
             return Some(Trouble::Overlap { position, base_offset });

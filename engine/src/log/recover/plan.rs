@@ -154,7 +154,8 @@ pub struct Plan {
     pub dir: PathBuf,
     /// Set when the partition is left as it is; then there is nothing to do.
     pub refusal: Option<Refusal>,
-    /// Set when a segment must be split first; the partition is analysed anew after that.
+    /// Set when a segment must be split first; the partition is analysed anew after that. Actions are then only what an
+    /// interrupted operation asks for, and nothing stands in the way of what is to follow.
     pub split: Option<Split>,
     /// Set when the log is cut.
     pub cut: Option<Cut>,

@@ -156,6 +156,14 @@ impl<'a> ProducerBook<'a> {
         (remove, write)
     }
 
+    /// Forgets the snapshots that were to be written.
+    pub fn drop_written(&mut self, stage: &mut Stage<'a>) -> Result<()> {
+        for (offset, staged) in std::mem::take(&mut self.written) {
+            stage.forget(&name_of(offset), &staged)?;
+        }
+        Ok(())
+    }
+
     fn reset(&mut self) {
         self.state = ReplayState::new();
         self.known_at = None;

@@ -1,37 +1,14 @@
-//! Where must a segment be split whose offsets reach too far for its indexes?
+//! How is a segment split whose offsets reach too far for its indexes?
 
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::io::{File, Metadata, OpenMode, Storage, WindowReader};
+use crate::io::{File, Metadata, OpenMode, Storage};
 use crate::log::recover::plan::Split;
-use crate::record::scan::{ScannedBatch, scan};
 use crate::segment::{FileName, FileRole, FileState};
-use crate::units::is_addressable;
 
 /// Bytes that are copied at a time.
 const COPY_BYTES: usize = 1 << 20;
-
-/// Base offset and first byte of each part: a batch that the part before cannot address begins a
-/// new one.
-pub(super) fn split_points(
-    file: &dyn File,
-    size: u64,
-    base_offset: i64,
-) -> Result<Vec<(i64, u64)>> {
-    let mut parts = vec![(base_offset, 0_u64)];
-    let mut base = base_offset;
-    let mut visitor = |batch: ScannedBatch<'_>| {
-        if !is_addressable(base, batch.header.last_offset()) {
-            base = batch.header.base_offset;
-            parts.push((base, batch.position));
-        }
-        Ok(ControlFlow::Continue(()))
-    };
-    scan(&mut WindowReader::new(file, size, COPY_BYTES), 0, u64::MAX, &mut visitor)?;
-    Ok(parts)
-}
 
 /// Writes the parts of a segment as complete swaps, which the next inventory puts in its place.
 pub(super) fn write_parts(

@@ -13,7 +13,6 @@ use crate::log::recover::options::RecoverOptions;
 use crate::log::recover::plan::{Action, Plan, Refusal, Split};
 use crate::log::recover::producers::ProducerBook;
 use crate::log::recover::scanner::Scanner;
-use crate::log::recover::split::split_points;
 use crate::log::recover::stage::Stage;
 use crate::record::scan::ScanEnd;
 use crate::segment::damage::Damage;
@@ -68,8 +67,6 @@ pub(super) enum Halt {
     Again(Need),
     /// The partition is left as it is.
     Refused(Refusal),
-    /// A segment must be split first.
-    Split(Split),
 }
 
 /// One walk over a partition.
@@ -91,6 +88,8 @@ pub(super) struct Scanned {
     pub end: ScanEnd,
     pub damage: Option<Damage>,
     pub trouble: Option<Trouble>,
+    /// Where the segment must be split.
+    pub parts: Vec<(i64, u64)>,
     pub indexes: Option<RebuiltIndexes>,
     pub txn_index: Vec<u8>,
     pub abort_markers: u64,
@@ -147,26 +146,25 @@ impl<'a> Walk<'a> {
     /// Reads what is needed and makes the plan.
     pub fn run(mut self, need: &Need) -> Result<Step> {
         match self.walk(need)? {
-            None => {}
+            None if self.plan.split.is_some() => {
+                // What else is to be done shows when the parts are there.
+                self.drop_staged()?;
+                self.plan.cut = None;
+                Ok(Step::Done(Box::new(self.plan)))
+            }
+            None => Ok(Step::Done(Box::new(self.finish()?))),
             Some(Halt::Again(more)) => {
                 self.drop_staged()?;
-                return Ok(Step::Again(more));
+                Ok(Step::Again(more))
             }
             Some(Halt::Refused(refusal)) => {
                 self.drop_staged()?;
                 self.plan.actions.clear();
-                self.plan.cut = None;
+                (self.plan.cut, self.plan.split) = (None, None);
                 self.plan.refusal = Some(refusal);
-                return Ok(Step::Done(Box::new(self.plan)));
-            }
-            Some(Halt::Split(split)) => {
-                self.drop_staged()?;
-                self.plan.actions.clear();
-                self.plan.split = Some(split);
-                return Ok(Step::Done(Box::new(self.plan)));
+                Ok(Step::Done(Box::new(self.plan)))
             }
         }
-        Ok(Step::Done(Box::new(self.finish()?)))
     }
 
     fn walk(&mut self, need: &Need) -> Result<Option<Halt>> {
@@ -218,6 +216,7 @@ impl<'a> Walk<'a> {
         let aborts_told = self.aborts_told(segment)?;
         if scanned.damage.is_some()
             || scanned.trouble.is_some()
+            || !scanned.parts.is_empty()
             || aborts_told != Some(scanned.abort_markers)
         {
             // Only a walk with producers can say what that means.
@@ -249,12 +248,11 @@ impl<'a> Walk<'a> {
         if scanned.epoch_differs && !need.epochs {
             return Ok(Some(Halt::Again(Need { epochs: true, ..need.clone() })));
         }
+        if !scanned.parts.is_empty() && self.plan.split.is_none() {
+            let parts = std::iter::once((base, 0)).chain(scanned.parts.iter().copied()).collect();
+            self.plan.split = Some(Split { base_offset: base, parts });
+        }
         match &scanned.trouble {
-            Some(Trouble::Overflow { .. }) => {
-                let file = self.open(segment)?;
-                let parts = split_points(&*file, segment.log_size_bytes, base)?;
-                return Ok(Some(Halt::Split(Split { base_offset: base, parts })));
-            }
             Some(Trouble::Asked { position }) => {
                 let cut = self.asked_cut(segment, *position, scanned.next_offset)?;
                 self.plan.cut = Some(cut);
@@ -364,14 +362,17 @@ impl<'a> Walk<'a> {
         Ok(plan)
     }
 
+    /// Forgets new files; what an interrupted operation left stays in the plan.
     fn drop_staged(&mut self) -> Result<()> {
         for action in &self.plan.actions {
             if let Action::Write { name, staged, .. } = action {
                 self.stage.forget(name, staged)?;
             }
         }
-        self.plan.actions.clear();
-        Ok(())
+        let is_leftover =
+            |action: &Action| matches!(action, Action::Remove { .. } | Action::Rename { .. });
+        self.plan.actions.retain(is_leftover);
+        self.book.drop_written(&mut self.stage)
     }
 
     pub(super) fn open(&self, segment: &SegmentFiles) -> Result<Box<dyn File>> {

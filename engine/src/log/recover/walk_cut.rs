@@ -158,8 +158,7 @@ impl Walk<'_> {
         next_offset: i64,
     ) -> Refusal {
         let (Trouble::Backwards { position, base_offset }
-        | Trouble::Overlap { position, base_offset }
-        | Trouble::Overflow { position, base_offset }) = *trouble
+        | Trouble::Overlap { position, base_offset }) = *trouble
         else {
             return Refusal { code: Code::OffsetOrder, reason: String::new(), loss: None };
         };

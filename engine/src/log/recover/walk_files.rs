@@ -40,6 +40,7 @@ impl Walk<'_> {
         let size = file.metadata()?.size_bytes;
         let mut fold = SegmentFold {
             base_offset: base,
+            parts: Vec::new(),
             next_base: self.inventory.next_base(base),
             next_offset: self.reached.max(base),
             truncate_to: self.options.truncate_to.filter(|_| in_tail),
@@ -68,8 +69,16 @@ impl Walk<'_> {
             ControlFlow::Continue(())
         };
         let end = self.scanner.scan(&*file, size, 0, base, each)?;
-        let SegmentFold { next_offset, epoch_differs, indexes, txn_index, abort_markers, .. } =
-            fold;
+        let last_base = fold.base_offset;
+        let SegmentFold {
+            next_offset,
+            epoch_differs,
+            indexes,
+            txn_index,
+            abort_markers,
+            parts,
+            ..
+        } = fold;
         let (batches, producer_faults, trouble) =
             (fold.batches, fold.producer_faults, fold.trouble);
         let right = Right {
@@ -81,7 +90,7 @@ impl Walk<'_> {
         };
         let damage = if trouble.is_none() && end.stop != Stop::End {
             let mut source = self.scanner.reader(&*file, size);
-            examine(&mut source, end, base, next_offset)?
+            examine(&mut source, end, last_base, next_offset)?
         } else {
             None
         };
@@ -94,6 +103,7 @@ impl Walk<'_> {
             end,
             damage,
             trouble,
+            parts,
             indexes: indexes.map(IndexRebuild::finish).transpose()?,
             txn_index: txn_index.into_bytes(),
             abort_markers,

@@ -18,6 +18,9 @@ use crate::{Error, Kind, Result};
 /// The bytes of one entry.
 pub const ENTRY_SIZE: usize = 34;
 
+/// Entries that are looked at in one piece: they stay in the innermost cache until they are taken.
+const BLOCK: usize = 64;
+
 /// The version that is written.
 pub const VERSION: i16 = 0;
 
@@ -147,12 +150,24 @@ impl<'a> TxnEntries<'a> {
         &self,
         fetch_offset: i64,
         upper_bound: i64,
+        visit: impl FnMut(AbortedTxn),
+    ) -> Result<bool> {
+        self.visit(0, fetch_offset, upper_bound, visit)
+    }
+
+    /// The same, where `passed` entries stand in front of these.
+    #[inline]
+    fn visit(
+        &self,
+        passed: usize,
+        fetch_offset: i64,
+        upper_bound: i64,
         mut visit: impl FnMut(AbortedTxn),
     ) -> Result<bool> {
         // spec: indexes 4.2
         for (slot, raw) in self.slots.iter().enumerate() {
             if raw.is_refused() {
-                return Err(refused(slot, raw));
+                return Err(refused(passed + slot, raw));
             }
             if raw.last_offset.get() >= fetch_offset && raw.first_offset.get() < upper_bound {
                 visit(raw.decode());
@@ -172,7 +187,22 @@ impl<'a> TxnEntries<'a> {
         found: &mut Vec<AbortedTxn>,
     ) -> Result<bool> {
         let old_count = found.len();
-        self.visit_aborted(fetch_offset, upper_bound, |txn| found.push(txn))
+        let mut slots = self.slots;
+        // Where all entries of a block are wanted, and none ends the search, they are taken at once.
+        while let Some((block, behind)) = slots.split_at_checked(BLOCK)
+            && block.iter().fold(true, |all, raw| {
+                all & !raw.is_refused()
+                    & (raw.last_offset.get() >= fetch_offset)
+                    & (raw.first_offset.get() < upper_bound)
+                    & (raw.last_stable_offset.get() < upper_bound)
+            })
+        {
+            found.extend(block.iter().map(RawEntry::decode));
+            slots = behind;
+        }
+        let passed = self.slots.len() - slots.len();
+        TxnEntries { slots, stray_size: 0 }
+            .visit(passed, fetch_offset, upper_bound, |txn| found.push(txn))
             .inspect_err(|_| found.truncate(old_count))
     }
 
@@ -207,6 +237,21 @@ impl<'a> TxnEntries<'a> {
             previous = last_offset;
         }
         is_rising
+    }
+
+    /// Whether nothing is wrong with the entries in themselves: they [rise](Self::is_rising), are of the version that is
+    /// written, and none ends before the segment's base. One look at each.
+    #[must_use]
+    pub fn is_sound(&self, base_offset: i64) -> bool {
+        // Without branches in the loop, since the answer is nearly always yes.
+        let mut previous = base_offset.saturating_sub(1);
+        let mut is_sound = true;
+        for raw in self.slots {
+            let last_offset = raw.last_offset.get();
+            is_sound &= (last_offset > previous) & (raw.version.get() == VERSION);
+            previous = last_offset;
+        }
+        is_sound
     }
 
     /// How many entries stay when the log is cut at `offset`: those before the first that ends at

@@ -239,8 +239,8 @@ impl<'a> TxnEntries<'a> {
         is_rising
     }
 
-    /// Whether nothing is wrong with the entries in themselves: they [rise](Self::is_rising), are of the version that is
-    /// written, and none ends before the segment's base. One look at each.
+    /// Whether nothing is wrong with the entries in themselves: they [rise](Self::is_rising), are
+    /// of the version that is written, and none ends before the segment's base. One look at each.
     #[must_use]
     pub fn is_sound(&self, base_offset: i64) -> bool {
         // Without branches in the loop, since the answer is nearly always yes.

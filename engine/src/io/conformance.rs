@@ -40,6 +40,7 @@ fn step() -> impl Strategy<Value = Step> {
     let mode = prop_oneof![
         Just(OpenMode::Read),
         Just(OpenMode::ReadWrite),
+        Just(OpenMode::Rewrite),
         Just(OpenMode::Create),
         Just(OpenMode::CreateNew),
     ];

@@ -105,22 +105,7 @@ impl Storage for Disk {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let descriptor = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
             .map_err(|e| Error::io("open", path, e.into()))?;
-        let may_fail = !rustix::process::geteuid().is_root();
-        let allowed = |outcome: rustix::io::Result<()>, operation: &str| match outcome {
-            Err(Errno::PERM) if may_fail => Ok(()),
-            other => other.map_err(|e| Error::io(operation, path, e.into())),
-        };
-        let (owner, group) = (Uid::from_raw(like.owner), Gid::from_raw(like.group));
-        let mut outcome =
-            retry_on_intr(|| rustix::fs::fchown(&descriptor, Some(owner), Some(group)));
-        if outcome == Err(Errno::PERM) && may_fail {
-            // Another owner needs root, but one of our own groups does not.
-            outcome = retry_on_intr(|| rustix::fs::fchown(&descriptor, None, Some(group)));
-        }
-        allowed(outcome, "change owner")?;
-        // After the owner, since a change of owner clears some of the bits.
-        let mode = Mode::from_raw_mode(like.mode & 0o7777);
-        allowed(retry_on_intr(|| rustix::fs::fchmod(&descriptor, mode)), "change mode")
+        set_owner(&descriptor, path, like)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
@@ -208,6 +193,14 @@ impl File for DiskFile {
             .map_err(|e| Error::io("set size of", &self.path, e.into()))
     }
 
+    fn set_owner(&self, like: &Metadata) -> Result<()> {
+        let is = self.metadata()?;
+        if (is.owner, is.group, is.mode) == (like.owner, like.group, like.mode) {
+            return Ok(());
+        }
+        set_owner(&self.descriptor, &self.path, like)
+    }
+
     fn sync(&self) -> Result<()> {
         self.tally.synced();
         // The length is among what fdatasync makes durable; the time of the last change need not be.
@@ -218,6 +211,24 @@ impl File for DiskFile {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.descriptor.as_fd())
     }
+}
+
+fn set_owner(descriptor: &OwnedFd, path: &Path, like: &Metadata) -> Result<()> {
+    let may_fail = !rustix::process::geteuid().is_root();
+    let allowed = |outcome: rustix::io::Result<()>, operation: &str| match outcome {
+        Err(Errno::PERM) if may_fail => Ok(()),
+        other => other.map_err(|e| Error::io(operation, path, e.into())),
+    };
+    let (owner, group) = (Uid::from_raw(like.owner), Gid::from_raw(like.group));
+    let mut outcome = retry_on_intr(|| rustix::fs::fchown(descriptor, Some(owner), Some(group)));
+    if outcome == Err(Errno::PERM) && may_fail {
+        // Another owner needs root, but one of our own groups does not.
+        outcome = retry_on_intr(|| rustix::fs::fchown(descriptor, None, Some(group)));
+    }
+    allowed(outcome, "change owner")?;
+    // After the owner, since a change of owner clears some of the bits.
+    let mode = Mode::from_raw_mode(like.mode & 0o7777);
+    allowed(retry_on_intr(|| rustix::fs::fchmod(descriptor, mode)), "change mode")
 }
 
 /// The position `count` bytes after `position`; one past what the kernel takes stays there and is refused by it.
@@ -266,6 +277,7 @@ fn open_plain(path: &Path, mode: OpenMode) -> Result<OwnedFd> {
     let access = match mode {
         OpenMode::Read => OFlags::RDONLY,
         OpenMode::ReadWrite => OFlags::RDWR,
+        OpenMode::Rewrite => OFlags::RDWR | OFlags::NOFOLLOW,
         // Not through a link: it would let whoever owns the directory have root cut and fill any file.
         OpenMode::Create => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW,
         OpenMode::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,

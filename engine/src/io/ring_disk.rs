@@ -215,6 +215,10 @@ impl File for RingFile {
         self.file.set_size(size_bytes)
     }
 
+    fn set_owner(&self, like: &Metadata) -> Result<()> {
+        self.file.set_owner(like)
+    }
+
     fn sync(&self) -> Result<()> {
         let files: [&dyn File; 1] = [&self.file];
         let descriptors: Option<Vec<_>> = files.iter().map(|file| file.descriptor()).collect();

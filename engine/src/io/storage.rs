@@ -53,6 +53,8 @@ pub enum OpenMode {
     Read,
     /// For reading and writing; it must exist.
     ReadWrite,
+    /// As `ReadWrite`, but a symbolic link is refused.
+    Rewrite,
     /// For reading and writing; made, or cut to nothing when it exists. A symbolic link is refused.
     Create,
     /// For reading and writing; made, and an error of kind `Conflict` when it exists.
@@ -75,6 +77,10 @@ pub trait File: Send + Sync + fmt::Debug {
 
     /// Cuts or extends (with zeros) to this length.
     fn set_size(&self, size_bytes: u64) -> Result<()>;
+
+    /// Gives the file the owner, group and mode of `like`; what the caller may not change is left
+    /// as it is.
+    fn set_owner(&self, like: &Metadata) -> Result<()>;
 
     /// Makes bytes and length durable.
     fn sync(&self) -> Result<()>;

@@ -194,16 +194,29 @@ fn read_frame(rest: &[u8]) -> Option<std::result::Result<usize, Stop>> {
 /// Checks a whole batch.
 #[inline]
 fn check(batch: &[u8]) -> std::result::Result<BatchHeader, Stop> {
+    if let (Some(2), Some(header), Some(covered)) =
+        (batch.get(16), BatchHeader::parse(batch), batch.get(CRC_START..))
+    {
+        let computed = checksum::crc32c(covered);
+        return match computed == header.crc {
+            true => Ok(header),
+            false => Err(Stop::BadCrc { stored: header.crc, computed }),
+        };
+    }
+    check_old(batch)
+}
+
+/// Checks a whole batch of the old formats.
+fn check_old(batch: &[u8]) -> std::result::Result<BatchHeader, Stop> {
     let magic = bytes::get_i8(batch, 16).unwrap_or(-1);
-    let (header, crc_start) = match magic {
-        2 => (BatchHeader::parse(batch), CRC_START),
-        0 | 1 => (BatchHeader::parse_legacy(batch), LEGACY_CRC_START),
-        _ => return Err(Stop::UnknownMagic { magic }),
-    };
+    if !(0..=1).contains(&magic) {
+        return Err(Stop::UnknownMagic { magic });
+    }
     // The frame made sure of the bytes of the header.
-    let Some(header) = header else { return Err(Stop::Short { announced_bytes: None }) };
-    let covered = batch.get(crc_start..).unwrap_or_default();
-    let computed = if magic == 2 { checksum::crc32c(covered) } else { checksum::crc32(covered) };
+    let Some(header) = BatchHeader::parse_legacy(batch) else {
+        return Err(Stop::Short { announced_bytes: None });
+    };
+    let computed = checksum::crc32(batch.get(LEGACY_CRC_START..).unwrap_or_default());
     if computed == header.crc {
         Ok(header)
     } else {

@@ -65,6 +65,7 @@ impl IndexRebuild {
     /// Takes note of the next batch, which begins at `position`.
     ///
     /// Fails when its last offset cannot follow the one before or is too far from the base.
+    #[inline]
     pub fn batch(&mut self, header: &BatchHeader, position: u64) -> Result<()> {
         // spec: segments 3.6
         if header.max_timestamp > self.max_timestamp {
@@ -74,6 +75,10 @@ impl IndexRebuild {
         if position.saturating_sub(self.last_indexed_position) <= self.interval_bytes {
             return Ok(());
         }
+        self.add_entry(header, position)
+    }
+
+    fn add_entry(&mut self, header: &BatchHeader, position: u64) -> Result<()> {
         // A full index stops growing: lookups scan a little further. Kafka gives up the whole
         // partition here.
         if !self.offset_index.is_full() {

@@ -251,7 +251,9 @@ impl Run<'_> {
             report.is_clean = report.was_clean && report.refused == 0 && report.failed == 0;
             return Ok(report);
         }
-        for part in members.chunks(GROUP) {
+        let parts: Vec<&[Member]> = members.chunks(GROUP).collect();
+        let mut ahead = None;
+        for (number, part) in parts.iter().enumerate() {
             let plans = if self.marked.get() {
                 // The marker stays as long as there is nothing to write.
                 let plans = self.group.look(part);
@@ -265,7 +267,11 @@ impl Run<'_> {
                     plans
                 }
             } else {
-                self.group.recover(part)?
+                let ready = ahead.take().unwrap_or_else(|| self.group.prepare(part));
+                let next = parts.get(number.saturating_add(1));
+                let (plans, prepared) = self.group.put_in_place_beside(ready, next.copied())?;
+                ahead = prepared;
+                plans
             };
             for (member, plan) in part.iter().zip(plans) {
                 if let Ok(plan) = &plan

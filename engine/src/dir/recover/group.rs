@@ -16,6 +16,9 @@ const SPLITS_MAX: usize = 1000;
 /// Bytes of small files that one partition holds in memory.
 const STAGE_BYTES: usize = 64 << 10;
 
+/// What came of the analysis of each member of a group, in order.
+pub type Plans = Vec<Result<Plan>>;
+
 /// One partition of a directory.
 #[derive(Clone, Debug)]
 pub struct Member {
@@ -39,7 +42,7 @@ pub struct Group<'a> {
 
 impl Group<'_> {
     /// What is to be done to each; changes nothing and writes nothing.
-    pub fn look(&self, members: &[Member]) -> Vec<Result<Plan>> {
+    pub fn look(&self, members: &[Member]) -> Plans {
         self.each(members, |member| {
             let options = RecoverOptions { stage_bytes: None, ..self.options_of(member) };
             analyse(self.storage, &member.dir, &options, self.progress)
@@ -48,11 +51,20 @@ impl Group<'_> {
     }
 
     /// Recovers each. Durable when this returns.
-    pub fn recover(&self, members: &[Member]) -> Result<Vec<Result<Plan>>> {
-        let mut plans = self.each(members, |member| {
+    pub fn recover(&self, members: &[Member]) -> Result<Plans> {
+        self.put_in_place(self.prepare(members))
+    }
+
+    /// Analyses each and writes its new files beside the old.
+    pub fn prepare(&self, members: &[Member]) -> Plans {
+        self.each(members, |member| {
             self.prepared(member)
                 .map_err(|error| error.context(format!("recover {}", member.dir.display())))
-        });
+        })
+    }
+
+    /// Carries out what is prepared. Durable when this returns.
+    pub fn put_in_place(&self, mut plans: Plans) -> Result<Plans> {
         let busy = plans.iter().any(|plan| plan.as_ref().is_ok_and(|plan| !plan.is_empty()));
         if !busy {
             return Ok(plans);
@@ -67,6 +79,23 @@ impl Group<'_> {
         });
         self.storage.sync_filesystem(self.dir)?;
         Ok(plans)
+    }
+
+    /// Carries out what is prepared and, where there are threads for it, prepares the next members
+    /// meanwhile: otherwise all of them would wait while the disk makes files durable.
+    pub fn put_in_place_beside(
+        &self,
+        plans: Plans,
+        next: Option<&[Member]>,
+    ) -> Result<(Plans, Option<Plans>)> {
+        match next {
+            Some(next) if self.options.threads > 1 => {
+                let (done, prepared) =
+                    rayon::join(|| self.put_in_place(plans), || self.prepare(next));
+                Ok((done?, Some(prepared)))
+            }
+            _ => Ok((self.put_in_place(plans)?, None)),
+        }
     }
 
     /// Analyses a partition and writes its new files beside the old; splits come first.

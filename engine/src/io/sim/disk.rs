@@ -164,7 +164,7 @@ impl Storage for SimDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>> {
         let (sort, what) = match mode {
             OpenMode::Read => (Sort::Look, "open for reading"),
-            OpenMode::ReadWrite => (Sort::Look, "open for writing"),
+            OpenMode::ReadWrite | OpenMode::Rewrite => (Sort::Look, "open for writing"),
             OpenMode::Create => (Sort::Change, "make or cut to nothing"),
             OpenMode::CreateNew => (Sort::Change, "make"),
         };

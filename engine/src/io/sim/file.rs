@@ -107,6 +107,15 @@ impl File for SimFile {
         self.disk.operate(labels, &self.path, act, |_| ())
     }
 
+    fn set_owner(&self, like: &Metadata) -> Result<()> {
+        let Metadata { mode, owner, group, .. } = *like;
+        self.disk.plain(Sort::Change, "change owner", &self.path, |state| {
+            let metadata = &mut state.tree.node_mut(self.id)?.metadata;
+            *metadata = Metadata { mode, owner, group, ..*metadata };
+            Ok(())
+        })
+    }
+
     fn sync(&self) -> Result<()> {
         self.disk.tally.synced();
         let labels = (Sort::Sync, "sync", "sync".to_owned());

@@ -23,7 +23,10 @@ pub fn prepare(storage: &dyn Storage, plan: &mut Plan) -> Result<()> {
     if plan.refusal.is_some() {
         return Ok(());
     }
-    let like = owner(storage, &plan.dir)?;
+    let like = match plan.like {
+        Some(like) => Some(like),
+        None => owner(storage, &plan.dir)?,
+    };
     if let Some(split) = &plan.split {
         // Leftovers first: a `.cleaned` of another operation among them would tell of these parts that they are not complete.
         remove_swaps(storage, plan)?;
@@ -32,8 +35,9 @@ pub fn prepare(storage: &dyn Storage, plan: &mut Plan) -> Result<()> {
         return write_parts(storage, &plan.dir, &log, split, like.as_ref());
     }
     for action in &mut plan.actions {
-        if let Action::Write { name, staged, .. } = action {
+        if let Action::Write { name, staged, in_place, .. } = action {
             match staged {
+                Staged::Memory(_) if *in_place => continue,
                 Staged::Memory(bytes) => {
                     write_beside(storage, &plan.dir, name, bytes, like.as_ref())?;
                 }
@@ -83,9 +87,12 @@ pub fn commit(storage: &dyn Storage, plan: &Plan) -> Result<()> {
         match action {
             Action::Remove { name, .. } => remove_if_there(storage, &dir.join(name))?,
             Action::Rename { from, to } => storage.rename(&dir.join(from), &dir.join(to))?,
+            Action::Write { name, staged: Staged::Memory(bytes), in_place: true, .. } => {
+                write_over(storage, plan, name, bytes)?;
+            }
             Action::Write { name, .. } => storage.rename(&beside(dir, name), &dir.join(name))?,
             Action::Shorten { name, size_bytes } => {
-                storage.open(&dir.join(name), OpenMode::ReadWrite)?.set_size(*size_bytes)?;
+                shorten(storage, plan, name, *size_bytes)?;
             }
         }
     }
@@ -105,6 +112,31 @@ fn remove_swaps(storage: &dyn Storage, plan: &Plan) -> Result<()> {
         }
     }
     if any { storage.sync_dir(&plan.dir) } else { Ok(()) }
+}
+
+/// Writes over a small file. Where it is a link, or may not be written to, a new one takes its
+/// name: behind a link there may be any file.
+fn write_over(storage: &dyn Storage, plan: &Plan, name: &str, bytes: &[u8]) -> Result<()> {
+    let path = plan.dir.join(name);
+    let Ok(file) = storage.open(&path, OpenMode::Rewrite) else {
+        write_beside(storage, &plan.dir, name, bytes, plan.like.as_ref())?;
+        return storage.rename(&beside(&plan.dir, name), &path);
+    };
+    file.write_at(bytes, 0)?;
+    file.set_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+}
+
+/// Shortens a small file, links and all as above.
+fn shorten(storage: &dyn Storage, plan: &Plan, name: &str, size_bytes: u64) -> Result<()> {
+    let path = plan.dir.join(name);
+    if let Ok(file) = storage.open(&path, OpenMode::Rewrite) {
+        return file.set_size(size_bytes);
+    }
+    let mut front = vec![0; usize::try_from(size_bytes).unwrap_or(usize::MAX)];
+    let read = storage.open(&path, OpenMode::Read)?.read_at(&mut front, 0)?;
+    front.truncate(read);
+    write_beside(storage, &plan.dir, name, &front, plan.like.as_ref())?;
+    storage.rename(&beside(&plan.dir, name), &path)
 }
 
 /// What the swaps replace goes first, durably: a swap in place beside a segment that it covers could not be told apart from

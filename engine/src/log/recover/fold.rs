@@ -12,26 +12,26 @@ use crate::record::BatchHeader;
 use crate::record::control::{Control, parse_control};
 use crate::record::scan::ScannedBatch;
 use crate::segment::rebuild::IndexRebuild;
-use crate::state::{LeaderEpochs, ProducerEvent, ReplayState};
+use crate::state::{EpochEntry, LeaderEpochs, ProducerEvent, ReplayState};
 use crate::units::is_addressable;
 
-/// What a fold needs of one batch: it can be kept while the bytes are gone.
+/// What a fold needs of one batch.
 #[derive(Clone, Copy, Debug)]
-pub struct Fact {
+pub struct Fact<'a> {
     /// The first byte of the batch in its file.
     pub position: u64,
     /// The header.
-    pub header: BatchHeader,
+    pub header: &'a BatchHeader,
     /// What it says if it is a control batch.
     pub control: Option<Control>,
 }
 
-impl Fact {
+impl<'a> Fact<'a> {
     /// The fact of a batch that was just scanned.
     #[inline]
-    pub fn of(batch: &ScannedBatch<'_>) -> Self {
-        let header = *batch.header;
-        let control = header.is_control().then(|| parse_control(&header, batch.bytes));
+    pub fn of(batch: &ScannedBatch<'a>) -> Self {
+        let header = batch.header;
+        let control = header.is_control().then(|| parse_control(header, batch.bytes));
         Fact { position: batch.position, header, control }
     }
 }
@@ -108,10 +108,11 @@ pub struct SegmentFold<'a> {
 
 impl SegmentFold<'_> {
     /// Takes the next batch; `Break` when it cannot follow.
-    pub fn batch(&mut self, fact: &Fact) -> ControlFlow<()> {
-        let header = &fact.header;
-        self.trouble = self.trouble_with(fact);
-        if self.trouble.is_some() {
+    #[inline]
+    pub fn batch(&mut self, fact: &Fact<'_>) -> ControlFlow<()> {
+        let header = fact.header;
+        if let Some(trouble) = self.trouble_with(fact) {
+            self.trouble = Some(trouble);
             return ControlFlow::Break(());
         }
         if !is_addressable(self.base_offset, header.last_offset()) {
@@ -136,8 +137,9 @@ impl SegmentFold<'_> {
         ControlFlow::Continue(())
     }
 
-    fn trouble_with(&self, fact: &Fact) -> Option<Trouble> {
-        let header = &fact.header;
+    #[inline]
+    fn trouble_with(&self, fact: &Fact<'_>) -> Option<Trouble> {
+        let header = fact.header;
         let (position, base_offset, last_offset) =
             (fact.position, header.base_offset, header.last_offset());
         if self.truncate_to.is_some_and(|to| last_offset >= to) {
@@ -152,9 +154,12 @@ impl SegmentFold<'_> {
         None
     }
 
+    #[inline]
     fn take_epoch(&mut self, header: &BatchHeader) {
         let (epoch, start) = (header.leader_epoch, header.base_offset);
-        if epoch < 0 {
+        // Nearly always the batch is of the latest epoch.
+        let is_of = |latest: EpochEntry| latest.epoch == epoch && latest.start_offset <= start;
+        if epoch < 0 || self.epochs.latest().is_some_and(is_of) {
             return;
         }
         // Neither number is negative, so it is taken.
@@ -172,14 +177,15 @@ impl SegmentFold<'_> {
         };
     }
 
-    fn take_producer(&mut self, fact: &Fact) {
+    #[inline]
+    fn take_producer(&mut self, fact: &Fact<'_>) {
         if let Some(Control::End(marker)) = fact.control
             && marker.is_abort
         {
             self.abort_markers = self.abort_markers.saturating_add(1);
         }
         let Some(producers) = &mut self.producers else { return };
-        let Some(event) = ProducerEvent::of_batch(&fact.header, fact.control) else { return };
+        let Some(event) = ProducerEvent::of_batch(fact.header, fact.control) else { return };
         match producers.apply(&event) {
             Ok(Some(completed)) if completed.aborted => {
                 let entry = AbortedTxn {

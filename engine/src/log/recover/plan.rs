@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::io::Metadata;
 use crate::log::recover::stage::Staged;
 use crate::problem::{Code, Problem};
 use crate::segment::damage::Survivors;
@@ -32,6 +33,8 @@ pub enum Action {
         staged: Staged,
         /// Why.
         why: &'static str,
+        /// The old file is written over: whatever a crash leaves of it, the next start makes it anew.
+        in_place: bool,
     },
     /// Shorten a small file in place: what stays of it is right.
     Shorten {
@@ -167,6 +170,8 @@ pub struct Plan {
     pub outcome: Outcome,
     /// Whether what is cut is kept in `.log.lost` files.
     pub keep_lost: bool,
+    /// Owner and mode for new files: those of a log, if there is one.
+    pub like: Option<Metadata>,
 }
 
 impl Plan {

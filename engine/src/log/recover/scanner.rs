@@ -13,6 +13,8 @@ use crate::error::{Error, Kind, Result};
 use crate::io::{File, MapMode, Reader, Source};
 use crate::log::progress::Progress;
 use crate::log::recover::fold::Fact;
+use crate::record::BatchHeader;
+use crate::record::control::Control;
 use crate::record::scan::{ScanEnd, ScannedBatch, Stop, Visitor, scan};
 use crate::segment::damage::next_batch;
 
@@ -54,7 +56,7 @@ impl Scanner<'_> {
         size_bytes: u64,
         start: u64,
         base_offset: i64,
-        mut each: impl FnMut(&Fact) -> ControlFlow<()>,
+        mut each: impl FnMut(&Fact<'_>) -> ControlFlow<()>,
     ) -> Result<ScanEnd> {
         if self.parallel > 1 && size_bytes.saturating_sub(start) > self.piece_bytes {
             return self.scan_pieces(file, size_bytes, start, base_offset, each);
@@ -73,7 +75,7 @@ impl Scanner<'_> {
         size_bytes: u64,
         start: u64,
         base_offset: i64,
-        mut each: impl FnMut(&Fact) -> ControlFlow<()>,
+        mut each: impl FnMut(&Fact<'_>) -> ControlFlow<()>,
     ) -> Result<ScanEnd> {
         let mut reached = start;
         let mut border = start;
@@ -148,7 +150,7 @@ impl Scanner<'_> {
         let mut source = self.reader(file, size_bytes);
         let mut facts = Vec::new();
         let mut visitor = |batch: ScannedBatch<'_>| {
-            facts.push(Fact::of(&batch));
+            facts.push(Kept::of(&batch));
             Ok(ControlFlow::Continue(()))
         };
         let end = scan(&mut source, start, stop_at, &mut visitor)?;
@@ -158,16 +160,34 @@ impl Scanner<'_> {
 }
 
 /// Feeds the batches of a piece on; gives the end when `each` had enough.
-fn feed(piece: &Piece, each: &mut impl FnMut(&Fact) -> ControlFlow<()>) -> Option<ScanEnd> {
-    let refused = piece.facts.iter().find(|fact| each(fact).is_break())?;
+fn feed(piece: &Piece, each: &mut impl FnMut(&Fact<'_>) -> ControlFlow<()>) -> Option<ScanEnd> {
+    let refused = piece.facts.iter().find(|kept| each(&kept.fact()).is_break())?;
     Some(ScanEnd { position: refused.position, stop: Stop::Visitor })
 }
 
 /// What was read of one piece.
 struct Piece {
     start: u64,
-    facts: Vec<Fact>,
+    facts: Vec<Kept>,
     end: ScanEnd,
+}
+
+/// A fact that is kept while the bytes are gone.
+struct Kept {
+    position: u64,
+    header: BatchHeader,
+    control: Option<Control>,
+}
+
+impl Kept {
+    fn of(batch: &ScannedBatch<'_>) -> Self {
+        let Fact { position, header, control } = Fact::of(batch);
+        Kept { position, header: *header, control }
+    }
+
+    fn fact(&self) -> Fact<'_> {
+        Fact { position: self.position, header: &self.header, control: self.control }
+    }
 }
 
 /// Feeds facts on and tells of progress.
@@ -185,7 +205,7 @@ impl<F> Told<'_, F> {
     }
 }
 
-impl<F: FnMut(&Fact) -> ControlFlow<()>> Visitor for Told<'_, F> {
+impl<F: FnMut(&Fact<'_>) -> ControlFlow<()>> Visitor for Told<'_, F> {
     #[inline]
     fn batch(&mut self, batch: ScannedBatch<'_>) -> Result<ControlFlow<()>> {
         self.at = batch.position;

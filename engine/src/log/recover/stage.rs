@@ -86,7 +86,7 @@ pub fn write_beside(
     let file = storage.open(&path, OpenMode::Create)?;
     file.write_at(bytes, 0)?;
     if let Some(like) = like {
-        storage.set_owner(&path, like)?;
+        file.set_owner(like)?;
     }
     Ok(())
 }

@@ -138,6 +138,7 @@ impl<'a> Walk<'a> {
             plan: Plan {
                 dir: inventory.dir.clone(),
                 keep_lost: !options.discard_lost,
+                like,
                 ..Plan::default()
             },
         })
@@ -283,7 +284,7 @@ impl<'a> Walk<'a> {
         }
         self.reached = scanned.next_offset;
         self.place_indexes(segment, &scanned, reset)?;
-        self.place_txn_index(segment, &scanned.txn_index)?;
+        self.place_txn_index(segment, &scanned.txn_index, reset)?;
         self.book.advanced(&mut self.stage, scanned.next_offset)?;
         Ok(None)
     }
@@ -347,7 +348,8 @@ impl<'a> Walk<'a> {
                 .push(Action::Remove { name, why: "belongs to no segment, or behind the end" });
         }
         for (name, staged) in write {
-            plan.actions.push(Action::Write { name, staged, why: "producer state" });
+            let why = "producer state";
+            plan.actions.push(Action::Write { name, staged, why, in_place: false });
         }
         // Files that an earlier run was killed over; one that is written again takes its name.
         for name in &inventory.half_written {

@@ -235,7 +235,12 @@ impl Walk<'_> {
         for role in [FileRole::Log, FileRole::OffsetIndex, FileRole::TimeIndex] {
             let name = FileName::live(log_start, role).format();
             let staged = self.stage.put(&name, Vec::new())?;
-            self.plan.actions.push(Action::Write { name, staged, why: "the first segment" });
+            self.plan.actions.push(Action::Write {
+                name,
+                staged,
+                why: "the first segment",
+                in_place: false,
+            });
         }
         self.epochs.clear();
         self.book.clear(&mut self.stage, log_start)
@@ -283,12 +288,12 @@ impl Walk<'_> {
                 let path = inventory.dir.join(&segment.log);
                 let file = storage.open(&path, crate::io::OpenMode::Read)?;
                 let size = file.metadata()?.size_bytes;
-                let each = |fact: &Fact| {
+                let each = |fact: &Fact<'_>| {
                     if fact.header.base_offset >= replay.to_offset {
                         return ControlFlow::Break(());
                     }
                     if fact.header.last_offset() >= replay.from_offset
-                        && let Some(event) = ProducerEvent::of_batch(&fact.header, fact.control)
+                        && let Some(event) = ProducerEvent::of_batch(fact.header, fact.control)
                     {
                         // What the state does not allow says nothing to it; the tail counts such batches.
                         let _ = state.apply(&event);

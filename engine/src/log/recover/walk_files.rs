@@ -16,6 +16,9 @@ use crate::segment::damage::examine;
 use crate::segment::rebuild::IndexRebuild;
 use crate::segment::{FileName, FileRole};
 
+/// A larger file is written beside the old one, so that it need not be held until then.
+const IN_PLACE_BYTES_MAX: usize = 16 << 10;
+
 impl Walk<'_> {
     /// Reads the batches of a segment; in the tail, into the producer state.
     pub(super) fn scan(
@@ -55,7 +58,7 @@ impl Walk<'_> {
             producer_faults: 0,
             trouble: None,
         };
-        let each = |fact: &Fact| {
+        let each = |fact: &Fact<'_>| {
             if fold.batch(fact).is_break() {
                 return ControlFlow::Break(());
             }
@@ -162,30 +165,47 @@ impl Walk<'_> {
     ) -> Result<()> {
         let Some(indexes) = &scanned.indexes else { return Ok(()) };
         if reset || !scanned.right.offset_index {
-            self.place(segment, FileRole::OffsetIndex, &indexes.offset_index)?;
+            self.place(segment, FileRole::OffsetIndex, &indexes.offset_index, reset)?;
         }
         if reset || !scanned.right.time_index {
-            self.place(segment, FileRole::TimeIndex, &indexes.time_index)?;
+            self.place(segment, FileRole::TimeIndex, &indexes.time_index, reset)?;
         }
         Ok(())
     }
 
     /// Puts the transaction index into the plan, where the one that is there differs.
-    pub(super) fn place_txn_index(&mut self, segment: &SegmentFiles, bytes: &[u8]) -> Result<()> {
+    pub(super) fn place_txn_index(
+        &mut self,
+        segment: &SegmentFiles,
+        bytes: &[u8],
+        reset: bool,
+    ) -> Result<()> {
         // Kafka makes the file with the first entry, and leaves an emptied one.
         if bytes.is_empty() && segment.txn_index.is_none() {
             return Ok(());
         }
-        self.place(segment, FileRole::TxnIndex, bytes)
+        self.place(segment, FileRole::TxnIndex, bytes, reset)
     }
 
     /// Puts a small file of a segment into the plan: nothing where the file is as it should be, a shorter length where its
     /// front is, else new bytes.
-    fn place(&mut self, segment: &SegmentFiles, role: FileRole, bytes: &[u8]) -> Result<()> {
+    ///
+    /// An index that is reset is made anew by whoever starts next, until the directory has its
+    /// clean marker: nobody trusts what a crash leaves of it. So a small one is written over, which
+    /// costs a tenth of making a file and renaming it.
+    fn place(
+        &mut self,
+        segment: &SegmentFiles,
+        role: FileRole,
+        bytes: &[u8],
+        reset: bool,
+    ) -> Result<()> {
         let target = FileName::live(segment.base_offset, role).format();
+        let mut in_place = false;
         if let Some(name) = segment.index(role) {
             match self.storage.open(&self.inventory.dir.join(name), OpenMode::Read) {
                 Ok(file) => {
+                    in_place = reset && name == target && bytes.len() <= IN_PLACE_BYTES_MAX;
                     let mut front = vec![0_u8; bytes.len()];
                     let same = file.read_at(&mut front, 0)? == bytes.len() && front == bytes;
                     let size = file.metadata()?.size_bytes;
@@ -209,6 +229,7 @@ impl Walk<'_> {
             name: target,
             staged,
             why: "made from the batches",
+            in_place,
         });
         Ok(())
     }
@@ -248,6 +269,7 @@ impl Walk<'_> {
             name: EPOCH_FILE.to_owned(),
             staged,
             why: "leader epochs",
+            in_place: false,
         });
         Ok(())
     }
@@ -263,7 +285,7 @@ impl Walk<'_> {
         let size = file.metadata()?.size_bytes;
         for start in [start, 0] {
             let mut next = base;
-            let each = |fact: &Fact| {
+            let each = |fact: &Fact<'_>| {
                 next = fact.header.next_offset();
                 ControlFlow::Continue(())
             };
@@ -293,8 +315,5 @@ impl Walk<'_> {
 
 /// What can be told of a transaction index without the batches.
 fn is_sound_in_itself(entries: &TxnEntries<'_>, base_offset: i64) -> bool {
-    entries.stray_size_bytes() == 0
-        && entries.is_rising()
-        && entries.iter().next().is_none_or(|first| first.last_offset >= base_offset)
-        && (0..entries.count()).all(|slot| entries.version(slot) == Some(0))
+    entries.stray_size_bytes() == 0 && entries.is_sound(base_offset)
 }

@@ -1,3 +1,13 @@
-//! What the benchmarks share: generated logs and timing.
+//! What the benchmarks share: generated logs and directories, loops that show what the machine could do, and timing.
 
+pub mod batches;
+pub mod cache;
+pub mod directory;
+pub mod limits;
 pub mod payload;
+pub mod rounds;
+pub mod segment;
+pub mod state;
+
+/// A benchmark that cannot go on says why and ends.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -1,0 +1,67 @@
+//! How fast is siltstone beside Kafka's own classes and beside what the machine could do? All in one run.
+//!
+//! ```text
+//! cargo run --release -p siltstone-benches --bin compare [-- OPTIONS] [ROW...]
+//!
+//!   ROW...            only rows whose name holds one of these words; the table is printed and not written
+//!   --quick           small data and few rounds, to see that everything runs; printed and not written
+//!   --without-kafka   do not run Kafka's classes (they need Java 17, Maven and 2 GiB of memory)
+//!   --work DIR        where the data is made (about 12 GiB; default: siltstone-compare in the temporary directory)
+//! ```
+//!
+//! Without options the table replaces the one in docs/PERFORMANCE.md.
+
+mod bench;
+mod kafka;
+mod load;
+mod machine;
+mod memory;
+mod recover;
+mod state;
+mod table;
+mod verify;
+
+use std::path::PathBuf;
+
+use siltstone_benches::Result;
+
+use crate::bench::Bench;
+use crate::table::Row;
+
+fn main() -> Result<()> {
+    let mut bench = Bench::new(std::env::temp_dir().join("siltstone-compare"));
+    let mut with_kafka = true;
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--quick" => bench.is_quick = true,
+            "--without-kafka" => with_kafka = false,
+            "--work" => {
+                bench.work = args.next().map(PathBuf::from).ok_or("--work needs a folder")?
+            }
+            "--help" => {
+                println!("see the head of benches/src/bin/compare/main.rs");
+                return Ok(());
+            }
+            option if option.starts_with('-') => return Err(format!("unknown: {option}").into()),
+            word => bench.words.push(word.to_owned()),
+        }
+    }
+    // Left over from a run that was cut short.
+    bench.clear()?;
+    siltstone::io::map::guard_process()?;
+    if with_kafka {
+        bench.kafka = kafka::run(&bench)?;
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for group in [recover::rows, verify::rows, load::rows, state::rows, memory::rows] {
+        rows.extend(group(&bench)?);
+        bench.clear()?;
+    }
+    let table = table::format(&rows);
+    println!("\n{table}");
+    if bench.is_quick || !bench.words.is_empty() {
+        return Ok(());
+    }
+    table::replace(&machine::describe()?, &table)
+}

@@ -1,0 +1,189 @@
+//! The rows of the comparison, and their place in docs/PERFORMANCE.md.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use siltstone_benches::Result;
+use siltstone_benches::rounds::Timing;
+
+const BEGIN: &str = "<!-- table: made by the command above -->";
+const END: &str = "<!-- end of the table -->";
+
+/// In what a row is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// 10^9 bytes a second.
+    Gigabytes,
+    /// 10^6 producers a second.
+    MillionProducers,
+    /// Partitions a second.
+    Partitions,
+    /// Milliseconds, the fewer the better.
+    Milliseconds,
+    /// 2^20 bytes, the fewer the better.
+    Mebibytes,
+}
+
+impl Unit {
+    fn name(self) -> &'static str {
+        match self {
+            Unit::Gigabytes => "GB/s",
+            Unit::MillionProducers => "M producers/s",
+            Unit::Partitions => "partitions/s",
+            Unit::Milliseconds => "ms",
+            Unit::Mebibytes => "MiB",
+        }
+    }
+
+    fn is_less_better(self) -> bool {
+        matches!(self, Unit::Milliseconds | Unit::Mebibytes)
+    }
+
+    /// The figure of so much work, done in so many seconds.
+    pub(crate) fn of(self, work: f64, seconds: f64) -> f64 {
+        match self {
+            Unit::Gigabytes => work / seconds / 1e9,
+            Unit::MillionProducers => work / seconds / 1e6,
+            Unit::Partitions => work / seconds,
+            Unit::Milliseconds => seconds * 1e3,
+            Unit::Mebibytes => work / f64::from(1 << 20),
+        }
+    }
+}
+
+/// What is to be reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Goal {
+    /// This figure.
+    Figure(f64),
+    /// This share of the limit of the same run.
+    OfLimit(f64),
+}
+
+/// One line of the table.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) unit: Unit,
+    pub(crate) ours: f64,
+    /// Worst and best round.
+    pub(crate) spread: Option<(f64, f64)>,
+    pub(crate) kafka: Option<f64>,
+    pub(crate) limit: Option<f64>,
+    pub(crate) goal: Goal,
+}
+
+impl Row {
+    /// A row of what was timed.
+    pub(crate) fn timed(name: &str, unit: Unit, work: f64, ours: Timing, goal: Goal) -> Self {
+        Row {
+            name: name.to_owned(),
+            unit,
+            ours: unit.of(work, ours.median_s),
+            spread: Some((unit.of(work, ours.max_s), unit.of(work, ours.min_s))),
+            kafka: None,
+            limit: None,
+            goal,
+        }
+    }
+
+    pub(crate) fn with_limit(mut self, work: f64, limit: Timing) -> Self {
+        self.limit = Some(self.unit.of(work, limit.median_s));
+        self
+    }
+
+    pub(crate) fn with_kafka(mut self, figure: Option<f64>) -> Self {
+        self.kafka = figure;
+        self
+    }
+
+    /// How many times as good as another figure.
+    fn times(&self, other: f64) -> f64 {
+        if self.unit.is_less_better() { other / self.ours } else { self.ours / other }
+    }
+
+    fn wanted(&self) -> Option<f64> {
+        match self.goal {
+            Goal::Figure(figure) => Some(figure),
+            Goal::OfLimit(share) => self.limit.map(|limit| limit * share),
+        }
+    }
+
+    fn verdict(&self) -> String {
+        let Some(wanted) = self.wanted() else { return "no limit measured".to_owned() };
+        let sign = if self.unit.is_less_better() { "<=" } else { ">=" };
+        let goal = match self.goal {
+            Goal::Figure(_) => format!("{sign} {}", figure(wanted)),
+            Goal::OfLimit(share) => format!("{sign} {:.0} % of the limit", share * 100.0),
+        };
+        let times = self.times(wanted);
+        if times >= 1.0 {
+            format!("{goal}: reached")
+        } else {
+            format!("{goal}: {:.0} % short", (1.0 - times) * 100.0)
+        }
+    }
+
+    /// The row as a line of a Markdown table.
+    pub(crate) fn line(&self) -> String {
+        let unit = self.unit.name();
+        let spread = self.spread.map_or_else(String::new, |(worst, best)| {
+            format!(" ({} .. {})", figure(worst), figure(best))
+        });
+        let kafka = self.kafka.map_or_else(
+            || "-".to_owned(),
+            |kafka| format!("{}, {}x", figure(kafka), figure(self.times(kafka))),
+        );
+        let limit = self.limit.map_or_else(
+            || "-".to_owned(),
+            |limit| format!("{}, {:.0} %", figure(limit), self.times(limit) * 100.0),
+        );
+        let (name, ours, verdict) = (&self.name, figure(self.ours), self.verdict());
+        format!("| {name} | {unit} | {ours}{spread} | {kafka} | {limit} | {verdict} |")
+    }
+}
+
+/// Three digits, with separators where there are more.
+fn figure(value: f64) -> String {
+    let digits = match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        _ => 3,
+    };
+    let plain = format!("{value:.digits$}");
+    let (whole, fraction) = plain.split_at(plain.find('.').unwrap_or(plain.len()));
+    let mut grouped = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped + fraction
+}
+
+/// The whole table.
+pub(crate) fn format(rows: &[Row]) -> String {
+    let mut table = String::from(
+        "| work | unit | siltstone (worst .. best round) | Kafka 4.3.1 | limit | goal |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    for row in rows {
+        // Writing to a string does not fail.
+        let _ = writeln!(table, "{}", row.line());
+    }
+    table
+}
+
+/// Puts the table between its marks in docs/PERFORMANCE.md.
+pub(crate) fn replace(machine: &str, table: &str) -> Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/PERFORMANCE.md");
+    let text = fs::read_to_string(&path)?;
+    let (front, rest) = text.split_once(BEGIN).ok_or("docs/PERFORMANCE.md has no place for it")?;
+    let (_, back) = rest.split_once(END).ok_or("docs/PERFORMANCE.md has no end of the table")?;
+    fs::write(&path, format!("{front}{BEGIN}\n{machine}\n\n{table}{END}{back}"))?;
+    println!("written to {}", path.display());
+    Ok(())
+}

@@ -128,6 +128,7 @@ impl Group<'_> {
                 .recovery_point
                 .or_else(|| checkpoint(&self.checkpoints.recovery_points))
                 .unwrap_or(0),
+            recovery_point_is_known: options.recovery_point.is_none(),
             log_start_offset: options
                 .log_start_offset
                 .or_else(|| checkpoint(&self.checkpoints.log_starts))

@@ -13,6 +13,9 @@ pub struct RecoverOptions {
     /// Up to where the log was flushed, exclusive, by the checkpoint; 0 when it says nothing:
     /// everything is read.
     pub recovery_point: i64,
+    /// Whether the checkpoint says so, too: then whoever starts after a crash makes the indexes from there on anew, so
+    /// that they can be written over.
+    pub recovery_point_is_known: bool,
     /// Where the log starts by the checkpoint; 0 when it says nothing.
     pub log_start_offset: i64,
     /// Read every batch, whatever the checkpoints say.
@@ -51,6 +54,7 @@ impl Default for RecoverOptions {
         RecoverOptions {
             clean_shutdown: false,
             recovery_point: 0,
+            recovery_point_is_known: false,
             log_start_offset: 0,
             all: false,
             allow_loss: false,

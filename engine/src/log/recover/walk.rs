@@ -13,7 +13,7 @@ use crate::log::recover::options::RecoverOptions;
 use crate::log::recover::plan::{Action, Plan, Refusal, Split};
 use crate::log::recover::producers::ProducerBook;
 use crate::log::recover::scanner::Scanner;
-use crate::log::recover::stage::Stage;
+use crate::log::recover::stage::{Stage, Staged};
 use crate::record::scan::ScanEnd;
 use crate::segment::damage::Damage;
 use crate::segment::rebuild::RebuiltIndexes;
@@ -354,6 +354,8 @@ impl<'a> Walk<'a> {
         // Files that an earlier run was killed over; one that is written again takes its name.
         for name in &inventory.half_written {
             let again = plan.actions.iter().any(|action| match action {
+                // One that is written over needs no file beside it.
+                Action::Write { staged: Staged::Memory(_), in_place: true, .. } => false,
                 Action::Write { name: target, .. } => name.strip_suffix(".tmp") == Some(target),
                 _ => false,
             });

@@ -192,7 +192,8 @@ impl Walk<'_> {
     ///
     /// An index that is reset is made anew by whoever starts next, until the directory has its
     /// clean marker: nobody trusts what a crash leaves of it. So a small one is written over, which
-    /// costs a tenth of making a file and renaming it.
+    /// costs a tenth of making a file and renaming it. But not where the operator named another
+    /// recovery point: whoever starts next knows only that of the checkpoint.
     fn place(
         &mut self,
         segment: &SegmentFiles,
@@ -205,7 +206,10 @@ impl Walk<'_> {
         if let Some(name) = segment.index(role) {
             match self.storage.open(&self.inventory.dir.join(name), OpenMode::Read) {
                 Ok(file) => {
-                    in_place = reset && name == target && bytes.len() <= IN_PLACE_BYTES_MAX;
+                    in_place = reset
+                        && self.options.recovery_point_is_known
+                        && name == target
+                        && bytes.len() <= IN_PLACE_BYTES_MAX;
                     let mut front = vec![0_u8; bytes.len()];
                     let same = file.read_at(&mut front, 0)? == bytes.len() && front == bytes;
                     let size = file.metadata()?.size_bytes;

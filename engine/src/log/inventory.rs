@@ -219,6 +219,8 @@ impl Inventory {
                     name,
                     "an index file without its log file",
                 );
+                // A swap without a log goes as it is, under the name that it has.
+                self.rename.retain(|(from, _)| from != name);
                 self.remove.push(name.to_owned());
                 continue;
             };
@@ -406,4 +408,23 @@ fn read_next_offset(storage: &dyn Storage, path: &Path, base_offset: i64) -> Res
         .at_position(end.position));
     }
     Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::SimDisk;
+
+    #[test]
+    fn an_index_swap_without_a_log_goes_and_is_not_renamed_first() {
+        // It was to be removed under its present name and then renamed, which failed.
+        let disk = SimDisk::new();
+        let dir = Path::new("/orders-0");
+        disk.put_dir(dir, None).unwrap();
+        let name = "00000000000000000000.index.swap";
+        disk.put(&dir.join(name), Vec::new(), None).unwrap();
+        let inventory = Inventory::read(&disk, dir).unwrap();
+        assert_eq!(inventory.remove, [name]);
+        assert!(inventory.rename.is_empty());
+    }
 }

@@ -171,7 +171,10 @@ impl Inventory {
                 "the complete output of an interrupted compaction or split",
             );
             self.rename.push((name.clone(), target.format()));
-            found.files.insert(Key(target), name);
+            // What it replaces goes first: the swap itself may go, too, when it has no log.
+            if let Some(replaced) = found.files.insert(Key(target), name) {
+                self.remove.push(replaced);
+            }
         }
         Ok(())
     }
@@ -425,6 +428,12 @@ mod tests {
         disk.put(&dir.join(name), Vec::new(), None).unwrap();
         let inventory = Inventory::read(&disk, dir).unwrap();
         assert_eq!(inventory.remove, [name]);
+        assert!(inventory.rename.is_empty());
+        // The live index beside it was forgotten, and found without a log by the next recovery.
+        let live = "00000000000000000000.index";
+        disk.put(&dir.join(live), Vec::new(), None).unwrap();
+        let inventory = Inventory::read(&disk, dir).unwrap();
+        assert_eq!(inventory.remove, [live, name]);
         assert!(inventory.rename.is_empty());
     }
 }

@@ -270,14 +270,18 @@ fn every_folder_at_the_top_has_a_reason() {
 
 #[test]
 fn nothing_names_a_place_on_the_machine_it_was_made_on() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a checkout");
+    let is_deep = root.components().count() > 2;
+    let here = if is_deep { format!("{}/", root.display()) } else { String::new() };
     let mut wrong = Vec::new();
     for (name, text) in texts() {
         // This file names them.
         if name == "tests/tidy.rs" {
             continue;
         }
-        for place in ["/work/", "/home/", "/root/", "/tmp/fx"] {
-            if text.contains(place) {
+        for place in ["/home/", "/root/", &here] {
+            // A checkout right below the root may be called as a folder of ours, such as `src`.
+            if !place.is_empty() && text.contains(place) {
                 wrong.push(format!("{name}: {place}"));
             }
         }

@@ -14,6 +14,9 @@
 //! The checksum (CRC-32C) covers byte 21 to the end: offset, size, leader epoch and magic lie
 //! outside it, so that they can be assigned without computing it anew.
 
+use zerocopy::big_endian::{I16, I32, I64, U32};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
 use crate::bytes;
 use crate::io::checksum;
 use crate::units::{
@@ -36,6 +39,27 @@ pub(super) const ATTR_LOG_APPEND_TIME: u8 = 0x08;
 pub(super) const ATTR_TRANSACTIONAL: u8 = 0x10;
 pub(super) const ATTR_CONTROL: u8 = 0x20;
 pub(super) const ATTR_DELETE_HORIZON: u8 = 0x40;
+
+/// A header as it lies in the file.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawHeader {
+    base_offset: I64,
+    size_field: I32,
+    leader_epoch: I32,
+    magic: i8,
+    crc: U32,
+    attributes: [u8; 2],
+    last_offset_delta: I32,
+    base_timestamp: I64,
+    max_timestamp: I64,
+    producer_id: I64,
+    producer_epoch: I16,
+    base_sequence: I32,
+    count: I32,
+}
+
+const _: () = assert!(size_of::<RawHeader>() == HEADER_SIZE);
 
 /// Who gave the records of a batch their timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,23 +110,29 @@ impl BatchHeader {
     #[inline]
     #[must_use]
     pub fn parse(batch: &[u8]) -> Option<Self> {
-        let h: &[u8; HEADER_SIZE] = batch.first_chunk()?;
-        let size_field = i32::from_be_bytes([h[8], h[9], h[10], h[11]]);
-        Some(BatchHeader {
-            base_offset: bytes::get_i64(h, 0)?,
-            size_bytes: total_size(size_field),
-            leader_epoch: bytes::get_i32(h, 12)?,
-            magic: h[16].cast_signed(),
-            crc: bytes::get_u32(h, 17)?,
-            attributes: h[22],
-            last_offset_delta: bytes::get_i32(h, 23)?,
-            base_timestamp: bytes::get_i64(h, 27)?,
-            max_timestamp: bytes::get_i64(h, 35)?,
-            producer_id: bytes::get_i64(h, 43)?,
-            producer_epoch: bytes::get_i16(h, 51)?,
-            base_sequence: bytes::get_i32(h, 53)?,
-            count: bytes::get_i32(h, 57)?,
-        })
+        batch.first_chunk().map(Self::parse_whole)
+    }
+
+    /// The header in its 61 bytes.
+    #[inline]
+    pub(super) fn parse_whole(head: &[u8; HEADER_SIZE]) -> Self {
+        let raw: &RawHeader = zerocopy::transmute_ref!(head);
+        BatchHeader {
+            base_offset: raw.base_offset.get(),
+            size_bytes: total_size(raw.size_field.get()),
+            leader_epoch: raw.leader_epoch.get(),
+            magic: raw.magic,
+            crc: raw.crc.get(),
+            // The high byte has no meaning.
+            attributes: raw.attributes[1],
+            last_offset_delta: raw.last_offset_delta.get(),
+            base_timestamp: raw.base_timestamp.get(),
+            max_timestamp: raw.max_timestamp.get(),
+            producer_id: raw.producer_id.get(),
+            producer_epoch: raw.producer_epoch.get(),
+            base_sequence: raw.base_sequence.get(),
+            count: raw.count.get(),
+        }
     }
 
     /// The view of one entry of magic 0 or 1; `None` when its fields do not fit into the bytes

@@ -159,13 +159,8 @@ fn walk_window<V: Visitor + ?Sized>(
             Err(stop) => return Ok((walked, Frame::Stop(stop))),
         };
         let Some(batch) = rest.get(..size) else { return Ok((walked, Frame::Beyond)) };
-        let header = match check(batch) {
-            Ok(header) => header,
-            Err(stop) => return Ok((walked, Frame::Stop(stop))),
-        };
-        let scanned = ScannedBatch { header: &header, position, bytes: batch };
-        if visitor.batch(scanned)?.is_break() {
-            return Ok((walked, Frame::Stop(Stop::Visitor)));
+        if let ControlFlow::Break(stop) = take(batch, position, visitor)? {
+            return Ok((walked, Frame::Stop(stop)));
         }
         at = at.saturating_add(size);
     }
@@ -191,37 +186,54 @@ fn read_frame(rest: &[u8]) -> Option<std::result::Result<usize, Stop>> {
     Some(Ok(size))
 }
 
-/// Checks a whole batch.
+/// Checks a whole batch and hands it to the visitor.
+// The header is built where the visitor looks at it, and the old formats have a path of their own:
+// handed from one function to another it is copied, which takes longer than to read it.
 #[inline]
-fn check(batch: &[u8]) -> std::result::Result<BatchHeader, Stop> {
-    if let (Some(2), Some(header), Some(covered)) =
-        (batch.get(16), BatchHeader::parse(batch), batch.get(CRC_START..))
-    {
-        let computed = checksum::crc32c(covered);
-        return match computed == header.crc {
-            true => Ok(header),
-            false => Err(Stop::BadCrc { stored: header.crc, computed }),
-        };
+fn take<V: Visitor + ?Sized>(
+    batch: &[u8],
+    position: u64,
+    visitor: &mut V,
+) -> Result<ControlFlow<Stop>> {
+    let Some(head) = batch.first_chunk::<HEADER_SIZE>().filter(|head| head[16] == 2) else {
+        return take_old(batch, position, visitor);
+    };
+    let header = BatchHeader::parse_whole(head);
+    let computed = checksum::crc32c(batch.get(CRC_START..).unwrap_or_default());
+    if computed != header.crc {
+        return Ok(ControlFlow::Break(Stop::BadCrc { stored: header.crc, computed }));
     }
-    check_old(batch)
+    give(ScannedBatch { header: &header, position, bytes: batch }, visitor)
 }
 
-/// Checks a whole batch of the old formats.
-fn check_old(batch: &[u8]) -> std::result::Result<BatchHeader, Stop> {
+/// The same for a batch of the old formats, or of none.
+#[cold]
+fn take_old<V: Visitor + ?Sized>(
+    batch: &[u8],
+    position: u64,
+    visitor: &mut V,
+) -> Result<ControlFlow<Stop>> {
     let magic = bytes::get_i8(batch, 16).unwrap_or(-1);
     if !(0..=1).contains(&magic) {
-        return Err(Stop::UnknownMagic { magic });
+        return Ok(ControlFlow::Break(Stop::UnknownMagic { magic }));
     }
     // The frame made sure of the bytes of the header.
     let Some(header) = BatchHeader::parse_legacy(batch) else {
-        return Err(Stop::Short { announced_bytes: None });
+        return Ok(ControlFlow::Break(Stop::Short { announced_bytes: None }));
     };
     let computed = checksum::crc32(batch.get(LEGACY_CRC_START..).unwrap_or_default());
-    if computed == header.crc {
-        Ok(header)
-    } else {
-        Err(Stop::BadCrc { stored: header.crc, computed })
+    if computed != header.crc {
+        return Ok(ControlFlow::Break(Stop::BadCrc { stored: header.crc, computed }));
     }
+    give(ScannedBatch { header: &header, position, bytes: batch }, visitor)
+}
+
+#[inline]
+fn give<V: Visitor + ?Sized>(
+    batch: ScannedBatch<'_>,
+    visitor: &mut V,
+) -> Result<ControlFlow<Stop>> {
+    Ok(visitor.batch(batch)?.map_break(|()| Stop::Visitor))
 }
 
 /// Settles what stands at `position`, where a window was too small: gives the size of the batch, or
@@ -257,14 +269,7 @@ fn large_batch<S: Source + ?Sized, V: Visitor + ?Sized>(
         // The file was cut while it was read.
         return Ok(ControlFlow::Break(Stop::Short { announced_bytes: Some(announced) }));
     };
-    let header = match check(batch) {
-        Ok(header) => header,
-        Err(stop) => return Ok(ControlFlow::Break(stop)),
-    };
-    if visitor.batch(ScannedBatch { header: &header, position, bytes: batch })?.is_break() {
-        return Ok(ControlFlow::Break(Stop::Visitor));
-    }
-    Ok(ControlFlow::Continue(announced))
+    Ok(take(batch, position, visitor)?.map_continue(|()| announced))
 }
 
 /// Checks a batch that is too large to be held: its checksum is computed over one piece after
@@ -307,10 +312,8 @@ fn check_in_pieces<S: Source + ?Sized, V: Visitor + ?Sized>(
     if computed != header.crc {
         return Ok(ControlFlow::Break(Stop::BadCrc { stored: header.crc, computed }));
     }
-    if visitor.batch(ScannedBatch { header: &header, position, bytes: &head })?.is_break() {
-        return Ok(ControlFlow::Break(Stop::Visitor));
-    }
-    Ok(ControlFlow::Continue(announced))
+    let given = give(ScannedBatch { header: &header, position, bytes: &head }, visitor)?;
+    Ok(given.map_continue(|()| announced))
 }
 
 #[cfg(test)]

@@ -188,16 +188,23 @@ impl<'a> TxnEntries<'a> {
     ) -> Result<bool> {
         let old_count = found.len();
         let mut slots = self.slots;
-        // Where all entries of a block are wanted, and none ends the search, they are taken at once.
-        while let Some((block, behind)) = slots.split_at_checked(BLOCK)
-            && block.iter().fold(true, |all, raw| {
-                all & !raw.is_refused()
-                    & (raw.last_offset.get() >= fetch_offset)
-                    & (raw.first_offset.get() < upper_bound)
-                    & (raw.last_stable_offset.get() < upper_bound)
-            })
-        {
-            found.extend(block.iter().map(RawEntry::decode));
+        // Nearly always all entries of a block are wanted, and none ends the search: they are taken
+        // while they are looked at, and given back when it is otherwise.
+        while let Some((block, behind)) = slots.split_at_checked(BLOCK) {
+            let taken = found.len();
+            let mut all = true;
+            found.extend(block.iter().map(|raw| {
+                let txn = raw.decode();
+                all &= !raw.is_refused()
+                    & (txn.last_offset >= fetch_offset)
+                    & (txn.first_offset < upper_bound)
+                    & (txn.last_stable_offset < upper_bound);
+                txn
+            }));
+            if !all {
+                found.truncate(taken);
+                break;
+            }
             slots = behind;
         }
         let passed = self.slots.len() - slots.len();

@@ -122,6 +122,8 @@ codes! {
     TopicIdMismatch = "topic_id_mismatch",
     /// A checkpoint or properties file of the log directory that cannot be read.
     CheckpointFile = "checkpoint_file",
+    /// A log that is to be cut, in a directory whose marker says that it was stopped cleanly.
+    CleanMarker = "clean_marker",
     /// A file that could not be read.
     Unreadable = "unreadable",
     /// Notice: a timestamp that lies in the future.

@@ -4,6 +4,7 @@ mod cases;
 mod dump;
 mod kill;
 mod listing;
+mod marker;
 mod reading;
 mod transactions;
 mod usage;

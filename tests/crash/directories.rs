@@ -225,6 +225,9 @@ pub fn epochs_and_snapshots_wrong() -> Scenario {
     put(&disk, "b-0/00000000000000000006.snapshot", b"broken");
     partition(&disk, "c-0", &plain_log());
     put(&disk, "c-0/leader-epoch-checkpoint", b"0\n3\n0 0\n1 10\n7 800\n");
+    // Its only epoch begins behind the end: cut away with the end, it left the batches without any.
+    partition(&disk, "d-0", &plain_log());
+    put(&disk, "d-0/leader-epoch-checkpoint", b"0\n1\n1 800\n");
     recovery_points(&disk, &[("a", 19), ("b", 8), ("c", 19)]);
     Scenario::new(disk)
 }
@@ -370,7 +373,6 @@ pub fn lone_partition() -> Scenario {
 pub fn lone_partition_cut_where_asked() -> Scenario {
     let disk = directory();
     partition(&disk, "orders-0", &transactional_log());
-    put(&disk, MARKER, MARKER_BYTES);
     Scenario { alone: Some("orders-0"), truncate_to: Some(8), ..Scenario::new(disk) }
 }
 

@@ -284,7 +284,26 @@ impl Found {
             }
             found.add(name, entry.kind);
         }
+        found.tell_other_spellings();
         Ok(found)
+    }
+
+    /// A name such as `5.log`: Kafka takes its offset, and then opens the file that it would have
+    /// named so.
+    fn tell_other_spellings(&mut self) {
+        let stays = |state| matches!(state, FileState::Live | FileState::Swap);
+        for (Key(file), name) in &self.files {
+            if stays(file.state) && *name != file.format() {
+                self.problems.push(Problem {
+                    code: Code::BadName,
+                    severity: Severity::Corrupt,
+                    file: name.clone(),
+                    position: None,
+                    offset: Some(file.offset),
+                    detail: format!("Kafka would open {} in its place", file.format()),
+                });
+            }
+        }
     }
 
     fn add(&mut self, name: String, kind: FileKind) {
@@ -435,5 +454,18 @@ mod tests {
         let inventory = Inventory::read(&disk, dir).unwrap();
         assert_eq!(inventory.remove, [live, name]);
         assert!(inventory.rename.is_empty());
+    }
+
+    #[test]
+    fn a_name_that_kafka_would_spell_otherwise_is_refused() {
+        // The cut and the indexes were written to the name as Kafka spells it, which was not there.
+        let disk = SimDisk::new();
+        let dir = Path::new("/orders-0");
+        disk.put_dir(dir, None).unwrap();
+        disk.put(&dir.join("5.log"), Vec::new(), None).unwrap();
+        disk.put(&dir.join("5.snapshot.deleted"), Vec::new(), None).unwrap();
+        let inventory = Inventory::read(&disk, dir).unwrap();
+        let told: Vec<_> = inventory.problems.iter().map(|p| (p.code, &*p.file)).collect();
+        assert_eq!(told, [(Code::BadName, "5.log"), (Code::Leftover, "5.snapshot.deleted")]);
     }
 }

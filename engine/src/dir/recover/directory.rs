@@ -15,7 +15,7 @@ use crate::io::{FileKind, Lock, Storage};
 use crate::log::inventory::Inventory;
 use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
 use crate::log::progress::Progress;
-use crate::log::recover::Plan;
+use crate::log::recover::{Plan, Refusal, discard};
 use crate::problem::{Code, Problem, Severity};
 use crate::state::meta::format_clean_shutdown;
 
@@ -100,11 +100,17 @@ fn partition_alone(
         progress,
         clean: report.was_clean,
     };
-    let mut plans = if options.dry_run {
-        group.look(std::slice::from_ref(&member))
-    } else {
-        group.recover(std::slice::from_ref(&member))?
-    };
+    let members = std::slice::from_ref(&member);
+    let mut plans = if options.dry_run { group.look(members) } else { group.prepare(members) };
+    if checkpoints.marker.is_some() {
+        for plan in plans.iter_mut().flatten().filter(|plan| plan.cut.is_some()) {
+            discard(storage, plan)?;
+            refuse_beside_marker(plan);
+        }
+    }
+    if !options.dry_run {
+        plans = group.put_in_place(plans)?;
+    }
     if let Some(plan) = plans.pop() {
         // The marker of the directory is none of ours to touch.
         let run = Run { group, marked: Cell::new(false) };
@@ -115,6 +121,23 @@ fn partition_alone(
         run.tell(&member, plan, &mut report);
     }
     Ok(report)
+}
+
+/// With its marker a directory says that nothing acknowledged is missing; a log that is cut would
+/// make that untrue, and the marker is none of a partition's to remove.
+fn refuse_beside_marker(plan: &mut Plan) {
+    let Some(cut) = plan.cut.take() else { return };
+    let reason = format!(
+        "the log would be cut at offset {}, but the directory around it has its marker of a clean stop, \
+         {CLEAN_SHUTDOWN_FILE}, and Kafka would take it for complete. Recover the whole directory, or remove the marker \
+         first",
+        cut.from_offset
+    );
+    let end = cut.survivors.end_offset.unwrap_or(cut.from_offset).max(cut.from_offset);
+    let loss = Some((cut.from_offset, end));
+    plan.refusal = Some(Refusal { code: Code::CleanMarker, reason, loss });
+    plan.split = None;
+    plan.actions.clear();
 }
 
 fn is_there(storage: &dyn Storage, path: &Path) -> Result<bool> {
@@ -300,8 +323,8 @@ impl Run<'_> {
         let like = owner_of_dir(storage, dir)?;
         // A partition that was moved away took acknowledged records with it.
         let touched = touched || report.quarantined > 0;
-        if report.refused > 0 {
-            // With the marker, Kafka would trust what is refused.
+        if !sound {
+            // With the marker, Kafka would trust what is refused, and what could not be read.
             self.unmark()?;
         }
         if self.marked.get() {

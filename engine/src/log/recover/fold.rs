@@ -92,6 +92,8 @@ pub struct SegmentFold<'a> {
     pub log_start_offset: i64,
     /// Set when a batch has another epoch than the epochs that were read say.
     pub epoch_differs: bool,
+    /// Set when the epochs that were read begin behind a batch, as they may where the log start has moved.
+    pub epoch_untold: bool,
     /// Producer state up to here.
     pub producers: Option<&'a mut ReplayState>,
     /// Aborted transactions that ended in this segment.
@@ -167,14 +169,18 @@ impl SegmentFold<'_> {
         if start < self.log_start_offset {
             return;
         }
-        self.epoch_differs |= match self.epochs.epoch_for_offset(start) {
-            Some(told) => told != epoch,
+        match self.epochs.epoch_for_offset(start) {
+            Some(told) => self.epoch_differs |= told != epoch,
             // The log start moves between two checkpoints of it, and takes the epochs before it
             // along.
-            None => !self.epochs.earliest().is_some_and(|earliest| {
-                epoch == earliest.epoch || self.log_start_offset > 0 && epoch < earliest.epoch
-            }),
-        };
+            None => {
+                let has_moved = self.epochs.earliest().is_some_and(|earliest| {
+                    epoch == earliest.epoch || self.log_start_offset > 0 && epoch < earliest.epoch
+                });
+                self.epoch_untold |= has_moved;
+                self.epoch_differs |= !has_moved;
+            }
+        }
     }
 
     #[inline]

@@ -78,6 +78,8 @@ pub(super) struct Walk<'a> {
     pub(super) stage: Stage<'a>,
     pub(super) book: ProducerBook<'a>,
     pub(super) epochs: LeaderEpochs,
+    /// Set when the epochs that were read begin behind a batch that was read.
+    pub(super) epoch_untold: bool,
     /// The offset that the log has reached.
     pub(super) reached: i64,
     pub(super) plan: Plan,
@@ -134,6 +136,7 @@ impl<'a> Walk<'a> {
                 options.producer_expiration_ms,
             ),
             epochs: epochs.unwrap_or_default(),
+            epoch_untold: false,
             reached: i64::MIN,
             plan: Plan {
                 dir: inventory.dir.clone(),
@@ -333,7 +336,9 @@ impl<'a> Walk<'a> {
         // The one that was spared is of no use beside one at the end. Kafka removes it when it loads
         // the log the next time; a second recovery may change nothing.
         self.book.remove_stray(&mut self.stage, &bases)?;
-        self.place_epochs(need, end)?;
+        if let Some(halt) = self.place_epochs(need, end)? {
+            return Ok(Some(halt));
+        }
         self.tell_outcome(&bases, start, end);
         Ok(None)
     }

@@ -9,7 +9,7 @@ use crate::io::OpenMode;
 use crate::log::inventory::{EPOCH_FILE, SegmentFiles};
 use crate::log::recover::fold::{Fact, SegmentFold};
 use crate::log::recover::plan::Action;
-use crate::log::recover::walk::{INDEX_BYTES_MAX, Look, Need, Right, Scanned, Walk};
+use crate::log::recover::walk::{Halt, INDEX_BYTES_MAX, Look, Need, Right, Scanned, Walk};
 use crate::problem::{Code, Problem, Severity};
 use crate::record::scan::{ScanEnd, Stop};
 use crate::segment::damage::examine;
@@ -51,6 +51,7 @@ impl Walk<'_> {
             epochs: &mut self.epochs,
             log_start_offset: self.options.log_start_offset,
             epoch_differs: false,
+            epoch_untold: false,
             producers: in_tail.then_some(&mut self.book.state),
             txn_index: TxnIndexBuilder::new(),
             abort_markers: 0,
@@ -76,12 +77,14 @@ impl Walk<'_> {
         let SegmentFold {
             next_offset,
             epoch_differs,
+            epoch_untold,
             indexes,
             txn_index,
             abort_markers,
             parts,
             ..
         } = fold;
+        self.epoch_untold |= epoch_untold;
         let (batches, producer_faults, trouble) =
             (fold.batches, fold.producer_faults, fold.trouble);
         let right = Right {
@@ -239,12 +242,16 @@ impl Walk<'_> {
     }
 
     /// Puts the checkpoint of leader epochs into the plan, where it changes.
-    pub(super) fn place_epochs(&mut self, need: &Need, end: i64) -> Result<()> {
+    pub(super) fn place_epochs(&mut self, need: &Need, end: i64) -> Result<Option<Halt>> {
         // spec: segments 5, step 7, but for the order: where a log starts at its end, Kafka moves its
         // last epoch there and drops it at the next load, and a second recovery may change nothing.
         self.epochs.truncate_from_start(self.options.log_start_offset);
         self.epochs.truncate_from_end(end);
         let entries_left = !self.epochs.entries().is_empty();
+        if !entries_left && self.epoch_untold {
+            // They began behind the end of the log: no log start has moved there.
+            return Ok(Some(Halt::Again(Need { epochs: true, ..need.clone() })));
+        }
         let path = self.inventory.dir.join(EPOCH_FILE);
         let wanted = self.epochs.format();
         let old = match self.storage.read(&path, u64::try_from(wanted.len()).unwrap_or(u64::MAX)) {
@@ -256,7 +263,7 @@ impl Walk<'_> {
         let stays_empty = !entries_left && (need.epochs || old.as_ref().is_some_and(Vec::is_empty));
         let bytes = if stays_empty { Vec::new() } else { wanted };
         if old.as_deref() == Some(&*bytes) {
-            return Ok(());
+            return Ok(None);
         }
         if need.epochs && entries_left && !self.inventory.has_epoch_file {
             self.plan.problems.push(Problem {
@@ -275,7 +282,7 @@ impl Walk<'_> {
             why: "leader epochs",
             in_place: false,
         });
-        Ok(())
+        Ok(None)
     }
 
     /// The offset behind the last whole batch of a segment that was not read: from the last index entry on.

@@ -3,6 +3,7 @@
 mod cases;
 mod dump;
 mod kill;
+mod links;
 mod listing;
 mod marker;
 mod reading;

@@ -91,6 +91,23 @@ impl Storage for Disk {
             .map_err(|e| Error::io(&format!("rename to {}", to.display()), from, e.into()))
     }
 
+    fn link_target(&self, path: &Path) -> Result<Option<PathBuf>> {
+        let error = |e: Errno| Error::io("examine", path, e.into());
+        let link = match retry_on_intr(|| rustix::fs::lstat(path)) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => stat,
+            Ok(_) | Err(Errno::NOENT) => return Ok(None),
+            Err(e) => return Err(error(e)),
+        };
+        let target =
+            std::fs::canonicalize(path).map_err(|e| Error::io("follow the link", path, e))?;
+        let behind = retry_on_intr(|| rustix::fs::lstat(&target)).map_err(error)?;
+        if link.st_uid != 0 && link.st_uid != behind.st_uid {
+            let why = format!("the link and {} belong to different users", target.display());
+            return Err(Error::new(Kind::Conflict, why).in_file(path));
+        }
+        Ok(Some(target))
+    }
+
     fn remove_file(&self, path: &Path) -> Result<()> {
         retry_on_intr(|| rustix::fs::unlink(path)).map_err(|e| Error::io("remove", path, e.into()))
     }

@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -125,6 +125,10 @@ impl Storage for RingDisk {
 
     fn create_dir(&self, path: &Path) -> Result<()> {
         self.disk.create_dir(path)
+    }
+
+    fn link_target(&self, path: &Path) -> Result<Option<PathBuf>> {
+        self.disk.link_target(path)
     }
 
     fn set_owner(&self, path: &Path, like: &Metadata) -> Result<()> {

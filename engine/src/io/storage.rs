@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::io::Counters;
@@ -107,6 +107,14 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// Renames within one file system, over what is there. Durable after `sync_dir`.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// The file behind a symbolic link, for who must write through it; `None` when the name is no link.
+    /// `Conflict` when the link is of one user and the file of another: whoever owns the directory could have root
+    /// write to any file.
+    fn link_target(&self, path: &Path) -> Result<Option<PathBuf>> {
+        let _ = path;
+        Ok(None)
+    }
 
     /// Unlinks a file. Durable after `sync_dir`.
     fn remove_file(&self, path: &Path) -> Result<()>;

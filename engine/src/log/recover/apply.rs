@@ -90,7 +90,7 @@ pub fn commit(storage: &dyn Storage, plan: &Plan) -> Result<()> {
             Action::Write { name, staged: Staged::Memory(bytes), in_place: true, .. } => {
                 write_over(storage, plan, name, bytes)?;
             }
-            Action::Write { name, .. } => storage.rename(&beside(dir, name), &dir.join(name))?,
+            Action::Write { name, .. } => take_place(storage, dir, name)?,
             Action::Shorten { name, size_bytes } => {
                 shorten(storage, plan, name, *size_bytes)?;
             }
@@ -114,13 +114,32 @@ fn remove_swaps(storage: &dyn Storage, plan: &Plan) -> Result<()> {
     if any { storage.sync_dir(&plan.dir) } else { Ok(()) }
 }
 
+/// Lets what was written beside a file take its place; where that is a link, the place behind it.
+fn take_place(storage: &dyn Storage, dir: &Path, name: &str) -> Result<()> {
+    let (new, path) = (beside(dir, name), dir.join(name));
+    let Some(target) = storage.link_target(&path)? else { return storage.rename(&new, &path) };
+    // It may lie on another disk: then it is copied there first, and made durable on its own.
+    let source = storage.open(&new, OpenMode::Read)?;
+    let end = source.metadata()?.size_bytes;
+    let home = target.parent().unwrap_or(dir);
+    let name_there = target.file_name().unwrap_or_default().to_string_lossy();
+    let copied = beside(home, &name_there);
+    let file = storage.open(&copied, OpenMode::Create)?;
+    copy(&*source, 0, end, &*file)?;
+    file.set_owner(&storage.metadata(&target)?)?;
+    file.sync()?;
+    storage.rename(&copied, &target)?;
+    storage.sync_dir(home)?;
+    storage.remove_file(&new)
+}
+
 /// Writes over a small file. Where it is a link, or may not be written to, a new one takes its
-/// name: behind a link there may be any file.
+/// place.
 fn write_over(storage: &dyn Storage, plan: &Plan, name: &str, bytes: &[u8]) -> Result<()> {
     let path = plan.dir.join(name);
     let Ok(file) = storage.open(&path, OpenMode::Rewrite) else {
         write_beside(storage, &plan.dir, name, bytes, plan.like.as_ref())?;
-        return storage.rename(&beside(&plan.dir, name), &path);
+        return take_place(storage, &plan.dir, name);
     };
     file.write_at(bytes, 0)?;
     file.set_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
@@ -136,7 +155,7 @@ fn shorten(storage: &dyn Storage, plan: &Plan, name: &str, size_bytes: u64) -> R
     let read = storage.open(&path, OpenMode::Read)?.read_at(&mut front, 0)?;
     front.truncate(read);
     write_beside(storage, &plan.dir, name, &front, plan.like.as_ref())?;
-    storage.rename(&beside(&plan.dir, name), &path)
+    take_place(storage, &plan.dir, name)
 }
 
 /// What the swaps replace goes first, durably: a swap in place beside a segment that it covers could not be told apart from

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
+use siltstone::dir::files::CLEANER_FILE;
 use siltstone::log::compare::{BatchMark, Comparison, Parting, Replica};
 use siltstone::log::{LogFacts, compare_logs};
 use siltstone::state::OffsetCheckpoint;
@@ -177,7 +178,7 @@ impl Pair {
     fn cleaned_to(&self, session: &Session) -> i64 {
         let of = |path: &Path| {
             let folder = PartitionDir::at(path).folder?;
-            let file = path.parent()?.join("cleaner-offset-checkpoint");
+            let file = path.parent()?.join(CLEANER_FILE);
             let bytes = session.storage().read(&file, CHECKPOINT_BYTES_MAX).ok()?;
             let checkpoint = OffsetCheckpoint::parse(&bytes).ok()?;
             checkpoint.get(&folder.topic, folder.partition)

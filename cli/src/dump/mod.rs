@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use siltstone::Result;
+use siltstone::dir::files::LOCK_FILE;
 use siltstone::log::{FolderName, LogFacts, ReadOptions, Selection, read_log};
 use siltstone::segment::FileRole;
 
@@ -209,7 +210,7 @@ impl Dump<'_> {
     /// The newest log of the directory, where a running broker may be writing.
     fn growing_log(&self, dir: &Path) -> Option<PathBuf> {
         let storage = self.session.storage();
-        let lock = dir.parent()?.join(".lock");
+        let lock = dir.parent()?.join(LOCK_FILE);
         if !storage.is_locked(&lock).unwrap_or(false) {
             return None;
         }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use siltstone::Result;
+use siltstone::dir::files::CLEAN_SHUTDOWN_FILE;
 use siltstone::dir::metadata::{LoadedMetadata, MetadataOptions, find_metadata, load_metadata};
 use siltstone::dir::replicas::{Belonging, belonging, missing};
 use siltstone::state::meta::parse_clean_shutdown;
@@ -44,7 +45,7 @@ impl Assignments {
         // What the broker had heard of when it stopped cleanly is committed.
         let markers = whole.iter().filter(|dir| dir.is_clean);
         let broker_epoch = markers
-            .filter_map(|dir| read_if_there(session, &dir.path.join(".kafka_cleanshutdown")))
+            .filter_map(|dir| read_if_there(session, &dir.path.join(CLEAN_SHUTDOWN_FILE)))
             .find_map(|bytes| parse_clean_shutdown(&bytes));
         let options =
             MetadataOptions { node_id: Some(node_id), broker_epoch, ..MetadataOptions::default() };

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use siltstone::dir::files::CLEAN_SHUTDOWN_FILE;
+use siltstone::dir::files::LOCK_FILE;
+use siltstone::dir::files::LOG_START_FILE;
 use siltstone::dir::metadata::METADATA_FOLDER;
 use siltstone::index::TimeEntry;
 use siltstone::io::FileKind;
@@ -81,13 +84,13 @@ impl LogDir {
 
     fn of_files(session: &Session, path: &Path) -> Result<LogDir> {
         let storage = session.storage();
-        let is_clean = storage.metadata(&path.join(".kafka_cleanshutdown")).is_ok();
+        let is_clean = storage.metadata(&path.join(CLEAN_SHUTDOWN_FILE)).is_ok();
         let bytes = read_if_there(session, &path.join("meta.properties"));
         let properties = bytes.and_then(|bytes| MetaProperties::parse(&bytes).ok());
         Ok(LogDir {
             path: path.to_path_buf(),
             is_whole: false,
-            is_running: storage.is_locked(&path.join(".lock")).unwrap_or(false),
+            is_running: storage.is_locked(&path.join(LOCK_FILE)).unwrap_or(false),
             is_clean,
             properties,
             partitions: Vec::new(),
@@ -95,7 +98,7 @@ impl LogDir {
     }
 
     fn log_starts(&self, session: &Session) -> Option<OffsetCheckpoint> {
-        let bytes = read_if_there(session, &self.path.join("log-start-offset-checkpoint"))?;
+        let bytes = read_if_there(session, &self.path.join(LOG_START_FILE))?;
         OffsetCheckpoint::parse(&bytes).ok()
     }
 

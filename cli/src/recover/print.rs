@@ -7,6 +7,7 @@ use siltstone::dir::recover::{DirReport, PartitionDone, PartitionResult};
 use siltstone::dir::settings::TopicSettings;
 use siltstone::log::recover::{Action, CutReason, Plan};
 use siltstone::problem::{Problem, Severity};
+use siltstone::segment::damage::whole_batches;
 
 use crate::output::{format_bytes, format_count, print_json, stdout};
 
@@ -186,12 +187,13 @@ fn cut_text(plan: &Plan) -> String {
     let lost = match (cut.survivors.batches, cut.survivors.end_offset) {
         (0, _) => "nothing whole was behind it".to_owned(),
         (batches, Some(end)) => format!(
-            "offsets {} to {} are lost, {batches} whole batches among them{}",
+            "offsets {} to {} are lost, {} among them{}",
             cut.from_offset,
             end.saturating_sub(1),
+            whole_batches(batches),
             if plan.keep_lost { "; kept as .log.lost" } else { "" }
         ),
-        (batches, None) => format!("{batches} whole batches are lost"),
+        (batches, None) => format!("whole batches that are lost: {batches}"),
     };
     format!("offset {}: {what}; {} go, {lost}", cut.from_offset, format_bytes(bytes))
 }

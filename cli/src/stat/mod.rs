@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
+use siltstone::dir::files::LOCK_FILE;
 use siltstone::log::{LogFacts, LogStats};
 use siltstone::problem::Code;
 use siltstone::{Error, Kind, Result};
@@ -134,7 +135,7 @@ fn count_all(
 impl PartitionStats {
     fn outcome(&self, session: &Session) -> Outcome {
         let is_running = || {
-            let lock = self.dir.path.parent().map(|dir| dir.join(".lock"));
+            let lock = self.dir.path.parent().map(|dir| dir.join(LOCK_FILE));
             lock.is_some_and(|lock| session.storage().is_locked(&lock).unwrap_or(false))
         };
         let each = self.stats.problems.iter().map(|problem| match problem.code {

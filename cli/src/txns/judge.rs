@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use siltstone::Error;
+use siltstone::dir::files::LOCK_FILE;
 use siltstone::dir::metadata::{MetadataOptions, find_metadata, load_metadata};
 use siltstone::log::coordinator::TRANSACTION_TOPIC;
 use siltstone::log::{
@@ -56,7 +57,7 @@ impl Judge {
         let mut coordinators = Coordinators::default();
         let options = ReadOptions { maps: session.maps, ..ReadOptions::default() };
         for dir in dirs {
-            judge.is_running |= storage.is_locked(&dir.join(".lock")).unwrap_or(false);
+            judge.is_running |= storage.is_locked(&dir.join(LOCK_FILE)).unwrap_or(false);
             let folders = PartitionDir::of_target(storage, &Target::LogDir(dir.clone()));
             let folders = folders.unwrap_or_else(|error| {
                 errors.push(error);

@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::dir::files::{
+    CLEAN_SHUTDOWN_FILE, CLEANER_FILE, LOCK_FILE, LOG_START_FILE, META_FILE, RECOVERY_POINT_FILE,
+    REPLICATION_FILE,
+};
 use crate::dir::pool::in_pool;
 use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Storage};
@@ -18,20 +22,9 @@ use crate::log::verify::{PartitionReport, VerifyOptions, check_directory_file, v
 use crate::problem::{Code, Problem, Severity};
 use crate::state::OffsetCheckpoint;
 
-/// The marker of a clean stop.
-const CLEAN_MARKER: &str = ".kafka_cleanshutdown";
-/// The file that a running broker holds locked.
-const LOCK_FILE: &str = ".lock";
-/// Where each log starts, when that is not where its first segment starts.
-const LOG_START_CHECKPOINT: &str = "log-start-offset-checkpoint";
 /// The small files that are looked at.
-const SMALL_FILES: [&str; 5] = [
-    "meta.properties",
-    "recovery-point-offset-checkpoint",
-    LOG_START_CHECKPOINT,
-    "replication-offset-checkpoint",
-    "cleaner-offset-checkpoint",
-];
+const SMALL_FILES: [&str; 5] =
+    [META_FILE, RECOVERY_POINT_FILE, LOG_START_FILE, REPLICATION_FILE, CLEANER_FILE];
 /// A line for each of a million partitions fits.
 const SMALL_SIZE_MAX: u64 = 512 << 20;
 
@@ -85,7 +78,7 @@ impl LogDirSurvey {
 pub fn survey_log_dir(storage: &dyn Storage, dir: &Path) -> Result<LogDirSurvey> {
     let mut survey = LogDirSurvey { path: dir.to_path_buf(), ..LogDirSurvey::default() };
     survey.is_locked = storage.is_locked(&dir.join(LOCK_FILE)).unwrap_or(false);
-    survey.is_clean = storage.metadata(&dir.join(CLEAN_MARKER)).is_ok();
+    survey.is_clean = storage.metadata(&dir.join(CLEAN_SHUTDOWN_FILE)).is_ok();
     let starts = read_small_files(storage, &mut survey);
     for entry in storage.list(dir)? {
         let name = entry.name.to_string_lossy().into_owned();
@@ -121,7 +114,7 @@ impl Surroundings {
         let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else {
             return Surroundings::default();
         };
-        let bytes = storage.read(&parent.join(LOG_START_CHECKPOINT), SMALL_SIZE_MAX).ok();
+        let bytes = storage.read(&parent.join(LOG_START_FILE), SMALL_SIZE_MAX).ok();
         let starts = bytes.as_deref().and_then(|bytes| OffsetCheckpoint::parse(bytes).ok());
         let name = FolderName::parse(&name.to_string_lossy());
         let start = starts.zip(name).and_then(|(all, name)| all.get(&name.topic, name.partition));
@@ -162,11 +155,11 @@ fn read_small_files(storage: &dyn Storage, survey: &mut LogDirSurvey) -> Option<
             // Without its own name a broker does not start; without a checkpoint it begins with
             // zeros.
             let severity = match name {
-                "meta.properties" => Severity::Corrupt,
+                META_FILE => Severity::Corrupt,
                 _ => Severity::Repairable,
             };
             survey.problem(Code::CheckpointFile, severity, name, fault.to_string());
-        } else if name == LOG_START_CHECKPOINT {
+        } else if name == LOG_START_FILE {
             starts = OffsetCheckpoint::parse(&bytes).ok();
         }
     }

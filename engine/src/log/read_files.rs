@@ -275,7 +275,8 @@ fn examined<S: Source + ?Sized>(
         0 => (damage.code, damage.detail),
         behind => {
             let detail = damage.detail;
-            (damage.code, format!("{detail}; {behind} whole batches stand behind it in this file"))
+            let behind = damage::whole_batches(behind);
+            (damage.code, format!("{detail}; {behind} behind it in this file"))
         }
     }))
 }

@@ -285,6 +285,12 @@ fn looks_like_batch(
     Some(size)
 }
 
+/// So many whole batches, in words.
+#[must_use]
+pub fn whole_batches(count: u64) -> String {
+    format!("{count} whole batch{}", if count == 1 { "" } else { "es" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,19 +2,12 @@
 
 use std::path::Path;
 
+use crate::dir::files::{CLEAN_SHUTDOWN_FILE, LOG_START_FILE, META_FILE, RECOVERY_POINT_FILE};
 use crate::error::{Kind, Result};
 use crate::io::{Metadata, OpenMode, Storage};
 use crate::problem::{Code, Problem, Severity};
 use crate::state::OffsetCheckpoint;
 
-/// Name of the checkpoint of recovery points.
-pub const RECOVERY_POINT_FILE: &str = "recovery-point-offset-checkpoint";
-/// Name of the checkpoint of log start offsets.
-pub const LOG_START_FILE: &str = "log-start-offset-checkpoint";
-/// Name of the marker of a clean stop.
-pub const CLEAN_SHUTDOWN_FILE: &str = ".kafka_cleanshutdown";
-/// Name of the file whose lock a broker holds.
-pub const LOCK_FILE: &str = ".lock";
 /// More than a checkpoint of a million partitions has.
 const CHECKPOINT_BYTES_MAX: u64 = 512 << 20;
 /// More than the marker has.
@@ -104,7 +97,7 @@ pub fn remove_marker(storage: &dyn Storage, dir: &Path) -> Result<()> {
 /// Owner and mode for the small files of the directory: those of `meta.properties`, else of the
 /// directory.
 pub fn owner_of_dir(storage: &dyn Storage, dir: &Path) -> Result<Metadata> {
-    match storage.metadata(&dir.join("meta.properties")) {
+    match storage.metadata(&dir.join(META_FILE)) {
         Ok(metadata) => Ok(metadata),
         Err(error) if error.kind() == Kind::NotFound => {
             let mut metadata = storage.metadata(dir)?;

@@ -3,11 +3,9 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
+use crate::dir::files::{CLEAN_SHUTDOWN_FILE, LOCK_FILE, RECOVERY_POINT_FILE};
 use crate::dir::pool::in_pool;
-use crate::dir::recover::checkpoints::{
-    CLEAN_SHUTDOWN_FILE, Checkpoints, LOCK_FILE, RECOVERY_POINT_FILE, owner_of_dir, remove_marker,
-    replace,
-};
+use crate::dir::recover::checkpoints::{Checkpoints, owner_of_dir, remove_marker, replace};
 use crate::dir::recover::group::{Group, Member};
 use crate::dir::recover::options::{DirRecoverOptions, DirReport, PartitionDone, PartitionResult};
 use crate::error::{Error, Kind, Result};

@@ -11,7 +11,7 @@ use crate::log::recover::plan::{Action, Cut, CutReason, CutSegment, Outcome, Ref
 use crate::log::recover::walk::{Halt, Need, Walk};
 use crate::problem::{Code, Problem, Severity};
 use crate::record::scan::Stop;
-use crate::segment::damage::{Damage, Survivors, survivors};
+use crate::segment::damage::{Damage, Survivors, survivors, whole_batches};
 use crate::segment::{FileName, FileRole};
 use crate::state::ProducerEvent;
 
@@ -108,10 +108,10 @@ impl Walk<'_> {
         let loss = cut.survivors.first_offset.zip(cut.survivors.end_offset);
         let what = match loss {
             Some((_, end)) => format!(
-                "offsets {} to {} would be lost, {} whole batches among them",
+                "offsets {} to {} would be lost, {} among them",
                 cut.from_offset,
                 end.saturating_sub(1),
-                cut.survivors.batches
+                whole_batches(cut.survivors.batches)
             ),
             None => "how much lies behind it cannot be told".to_owned(),
         };

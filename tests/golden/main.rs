@@ -3,6 +3,7 @@
 
 mod fixtures;
 mod indexes;
+mod live;
 mod metadata;
 mod payload;
 mod records;

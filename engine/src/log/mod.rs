@@ -1,24 +1,47 @@
-//! One partition: what is in its directory, whether it is sound, and how it is made so.
+//! One partition: what is in its directory, whether it is sound, how it is made so, and how it is
+//! written to and read.
 
+mod analysis;
+mod append;
+mod append_error;
+mod close;
 pub mod compare;
+mod config;
 pub mod coordinator;
+mod deletion;
 pub mod facts;
+mod flush;
 pub mod inventory;
 mod locate;
+#[expect(clippy::module_inception, reason = "the partition itself is called a log, too")]
+mod log;
 pub mod name;
+mod offsets;
+mod open;
+mod producers;
 pub mod progress;
 pub mod read_files;
+mod rebuild_producers;
 pub mod recover;
+mod replace;
+mod roll;
+pub mod segments;
 pub mod stats;
 pub mod transactions;
 pub mod verify;
 
+pub use append::AppendInfo;
+pub use append_error::{AppendError, AppendReason, AppendRefusal};
 pub use compare::{Comparison, compare_logs};
+pub use config::{LogConfig, OpenOptions};
 pub use coordinator::{CoordinatedTransaction, Coordinators};
 pub use facts::{LogEnd, LogFacts, SegmentFacts};
+pub use flush::FlushWork;
 pub use inventory::{Inventory, SegmentFiles};
+pub use log::Log;
 pub use name::{FolderKind, FolderName};
 pub use read_files::{LogReader, ReadOptions, Selection, read_log};
+pub use segments::Segments;
 pub use stats::LogStats;
 pub use transactions::{OpenTransaction, Transactions, read_transactions};
 pub use verify::{PartitionReport, VerifyOptions, verify_file, verify_partition};

@@ -1,8 +1,23 @@
-//! One `.log` with its side files: their names, what is wrong with a log, and its indexes made
-//! anew.
+//! One `.log` with its side files: their names, how it is read and written to, what is wrong with
+//! it, and its indexes made anew.
 
+pub mod active;
 pub mod damage;
+pub mod folder;
+mod index_file;
+mod index_tails;
+pub mod log_segment;
 pub mod name;
+pub mod open_files;
 pub mod rebuild;
+pub mod recent;
+mod search;
+mod walk;
 
+pub use active::{ActiveSegment, SegmentSettings};
+pub use folder::Folder;
+pub use log_segment::LogSegment;
 pub use name::{FileName, FileRole, FileState};
+pub use open_files::OpenFiles;
+pub use recent::BatchPlace;
+pub use search::TimestampAndOffset;

@@ -145,6 +145,30 @@ impl ProducerState {
         self.transactions.last_stable_offset(completion)
     }
 
+    /// The same for each of these transactions, which end in turn after these appends were
+    /// committed. The state stays as it is.
+    ///
+    /// # Errors
+    /// [`Reason::IllegalArgument`] when one of them was not begun.
+    pub fn last_stable_offsets(
+        &self,
+        appends: &[ProducerAppend],
+        completions: &[Completion],
+    ) -> Result<Vec<i64>, Refusal> {
+        let mut transactions = self.transactions.clone();
+        for append in appends {
+            for &first_offset in &append.started {
+                transactions.begin(append.working.producer_id, first_offset);
+            }
+        }
+        let mut offsets = Vec::with_capacity(completions.len());
+        for completion in completions {
+            offsets.push(transactions.last_stable_offset(completion));
+            transactions.complete(completion)?;
+        }
+        Ok(offsets)
+    }
+
     /// Ends a transaction whose marker is in the log and committed.
     ///
     /// # Errors

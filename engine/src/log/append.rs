@@ -1,0 +1,280 @@
+//! How do batches get into a log?
+//!
+//! ```text
+//! analysis -> checks of offsets, epochs, producers -> roll? -> write -> take note, publish the end
+//! (no lock)   (on copies: nothing is changed yet)             (the caller's bytes)
+//! ```
+//!
+//! Whatever fails before the note is taken leaves the log, its indexes and its state as they were.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::analysis::{Analysis, Demands};
+use super::append_error::{AppendError, AppendReason};
+use super::log::{Log, Writer};
+use super::producers::{BatchChanges, ProducerChanges, ProducerChecks};
+use crate::record::frames::Batch;
+use crate::segment::active::RollParams;
+use crate::state::LeaderEpochs;
+use crate::state::live::AppendOrigin;
+use crate::units::NO_TIMESTAMP;
+
+/// What an append has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppendInfo {
+    /// The first offset; `None` where the format of the first batch does not say it, or nothing was
+    /// appended.
+    pub first_offset: Option<i64>,
+    /// The last offset, -1 when nothing was appended.
+    pub last_offset: i64,
+    /// The largest timestamp of the batches in milliseconds, -1 for none.
+    pub max_timestamp_ms: i64,
+    /// The time of the append, where the topic wants it in the records; of a duplicate, the
+    /// timestamp of the batch that is there. -1 otherwise.
+    pub log_append_time_ms: i64,
+    /// Where the log starts.
+    pub log_start_offset: i64,
+    /// The bytes that were appended; less than were given when the last batch was not whole.
+    pub size_bytes: u64,
+    /// Whether the batch was there already and nothing was appended.
+    pub is_duplicate: bool,
+    /// Whether a new segment was begun: a flush of what lies before it is due.
+    pub has_rolled: bool,
+    /// Whether as many messages wait to be flushed as `flush.messages` allows: a flush is due.
+    pub flush_is_due: bool,
+}
+
+impl Log {
+    /// Appends what a leader has sent, offsets and all. Batches of a later leader epoch than
+    /// `leader_epoch` are left out, as is a last batch that is not whole.
+    ///
+    /// The bytes are written as they are. They are not durable before a flush.
+    ///
+    /// # Errors
+    /// The log is as it was before: see [`AppendReason`] for refusals.
+    pub fn append_as_follower(
+        &self,
+        records: &[u8],
+        leader_epoch: i32,
+        now_ms: i64,
+    ) -> Result<AppendInfo, AppendError> {
+        let demands = Demands {
+            batch_bytes_max: None,
+            leader_epoch_max: Some(leader_epoch),
+            leader_epoch: None,
+        };
+        let analysis = Analysis::of(records, demands)?;
+        self.append_given(&analysis, &ProducerChecks::of(AppendOrigin::Replication), now_ms)
+    }
+
+    /// Appends the batches of the leader of the metadata log, which has assigned their offsets.
+    ///
+    /// # Errors
+    /// Those of [`append_as_follower`](Self::append_as_follower), and `InvalidRecord` for a batch
+    /// of another leader epoch.
+    pub fn append_as_raft_leader(
+        &self,
+        records: &[u8],
+        leader_epoch: i32,
+        now_ms: i64,
+    ) -> Result<AppendInfo, AppendError> {
+        let demands = Demands {
+            batch_bytes_max: Some(self.config.load().max_message_bytes),
+            leader_epoch_max: None,
+            leader_epoch: Some(leader_epoch),
+        };
+        let analysis = Analysis::of(records, demands)?;
+        self.append_given(&analysis, &ProducerChecks::of(AppendOrigin::RaftLeader), now_ms)
+    }
+
+    /// Appends batches whose offsets are given.
+    fn append_given(
+        &self,
+        analysis: &Analysis<'_>,
+        checks: &ProducerChecks,
+        now_ms: i64,
+    ) -> Result<AppendInfo, AppendError> {
+        if !analysis.is_monotonic {
+            let message = "the offsets of the batches do not rise";
+            return Err(AppendError::refused_at(
+                AppendReason::OffsetsOutOfOrder,
+                message,
+                analysis.first_known_offset(),
+                analysis.last_offset,
+            ));
+        }
+        if analysis.batches.is_empty() {
+            return Ok(self.nothing_appended());
+        }
+        let mut seat = self.take_seat()?;
+        let info = self.append_in(seat.writer()?, analysis, checks, now_ms)?;
+        drop(seat);
+        self.save_epochs_later();
+        Ok(info)
+    }
+
+    pub(super) fn nothing_appended(&self) -> AppendInfo {
+        AppendInfo {
+            first_offset: None,
+            last_offset: -1,
+            max_timestamp_ms: NO_TIMESTAMP,
+            log_append_time_ms: NO_TIMESTAMP,
+            log_start_offset: self.log_start_offset(),
+            size_bytes: 0,
+            is_duplicate: false,
+            has_rolled: false,
+            flush_is_due: false,
+        }
+    }
+
+    /// Writes a new leader epoch to its checkpoint. An error is not lost: until it is written no
+    /// flush succeeds, so that the recovery point stays before the batch that began the epoch.
+    pub(super) fn save_epochs_later(&self) {
+        let _ = self.save_epochs();
+    }
+
+    /// Appends batches with their final offsets; the seat is taken.
+    // spec: segments 6.4, step 3
+    pub(super) fn append_in(
+        &self,
+        writer: &mut Writer,
+        analysis: &Analysis<'_>,
+        checks: &ProducerChecks,
+        now_ms: i64,
+    ) -> Result<AppendInfo, AppendError> {
+        self.check_room(analysis)?;
+        let epochs = epochs_after(&self.epochs.load(), &analysis.batches)?;
+        let append = RollParams {
+            max_timestamp_ms: analysis.max_timestamp_ms,
+            last_offset: analysis.last_offset,
+            size_bytes: analysis.size_bytes,
+            now_ms,
+        };
+        let has_rolled = self.maybe_roll(writer, &append, analysis.first_offset)?;
+        let place = (writer.active.base_offset(), writer.active.size_bytes());
+        let changes = match checks.check(&writer.producers, &analysis.batches, place)? {
+            ProducerChanges::Duplicate(batch) => {
+                self.take_epochs(epochs);
+                return Ok(AppendInfo {
+                    first_offset: Some(batch.first_offset()),
+                    last_offset: batch.last_offset,
+                    log_append_time_ms: batch.timestamp,
+                    max_timestamp_ms: analysis.max_timestamp_ms,
+                    is_duplicate: true,
+                    has_rolled,
+                    ..self.nothing_appended()
+                });
+            }
+            ProducerChanges::Batches(changes) => changes,
+        };
+        self.write(writer, analysis, &changes)?;
+        self.take_epochs(epochs);
+        changes.commit(&mut writer.producers, &analysis.batches, analysis.last_offset);
+        writer.now_ms = now_ms;
+        self.offsets.log_end.store(analysis.last_offset.saturating_add(1), Ordering::Release);
+        self.refresh_last_stable(writer);
+        Ok(AppendInfo {
+            first_offset: analysis.first_offset,
+            last_offset: analysis.last_offset,
+            max_timestamp_ms: analysis.max_timestamp_ms,
+            size_bytes: analysis.size_bytes,
+            has_rolled,
+            flush_is_due: self.flush_is_due(),
+            ..self.nothing_appended()
+        })
+    }
+
+    fn check_room(&self, analysis: &Analysis<'_>) -> Result<(), AppendError> {
+        let (first, last) = (analysis.first_known_offset(), analysis.last_offset);
+        let end = self.log_end_offset();
+        if first < end {
+            let message =
+                format!("offsets from {first} on are to be appended, the log ends at {end}");
+            let reason = AppendReason::UnexpectedAppendOffset;
+            return Err(AppendError::refused_at(reason, message, first, last));
+        }
+        let segment_bytes = self.config.load().segment_bytes;
+        if analysis.size_bytes > u64::from(segment_bytes) {
+            let message = format!(
+                "{} bytes are to be appended at once, a segment has at most {segment_bytes}",
+                analysis.size_bytes
+            );
+            let reason = AppendReason::RecordBatchTooLarge;
+            return Err(AppendError::refused_at(reason, message, first, last));
+        }
+        Ok(())
+    }
+
+    /// Writes the batches and what is said of them in the indexes, and lets readers see the bytes.
+    fn write(
+        &self,
+        writer: &mut Writer,
+        analysis: &Analysis<'_>,
+        changes: &BatchChanges,
+    ) -> crate::Result<()> {
+        let settings = self.config.load().segment();
+        let active = &mut writer.active;
+        let append = active.prepare(&self.folder, &settings, &analysis.batches)?;
+        // The index of aborted transactions first: it can be taken back, bytes of the log that
+        // readers have seen cannot.
+        let aborted = changes.aborted();
+        active.write_txns(&self.folder, aborted)?;
+        if let Err(error) = active.write(&parts(&analysis.batches)) {
+            if !aborted.is_empty() {
+                active.forget_txns(&self.folder);
+            }
+            return Err(error);
+        }
+        active.commit_txns(aborted);
+        active.commit(&append);
+        Ok(())
+    }
+
+    fn take_epochs(&self, epochs: Option<LeaderEpochs>) {
+        if let Some(epochs) = epochs {
+            self.epochs.store(Arc::new(epochs));
+        }
+    }
+
+    fn flush_is_due(&self) -> bool {
+        let flush_messages = self.config.load().flush_messages;
+        flush_messages < i64::MAX
+            && self.log_end_offset().saturating_sub(self.recovery_point()) >= flush_messages
+    }
+}
+
+/// The bytes to write: batches that lie behind each other in memory are one part.
+fn parts<'a>(batches: &[Batch<'a>]) -> Vec<&'a [u8]> {
+    batches.iter().map(|batch| batch.bytes).collect()
+}
+
+/// The leader epochs when these batches are appended; `None` when they stay as they are.
+fn epochs_after(
+    epochs: &LeaderEpochs,
+    batches: &[Batch<'_>],
+) -> Result<Option<LeaderEpochs>, AppendError> {
+    // spec: producer-state B5
+    let mut changed: Option<LeaderEpochs> = None;
+    for Batch { header, .. } in batches {
+        let now = changed.as_ref().unwrap_or(epochs);
+        if header.magic < 2 {
+            if !now.entries().is_empty() {
+                changed.get_or_insert_with(|| epochs.clone()).clear();
+            }
+            continue;
+        }
+        let (epoch, start) = (header.leader_epoch, header.base_offset);
+        let is_known = epoch >= 0
+            && now
+                .latest()
+                .is_some_and(|latest| latest.epoch == epoch && latest.start_offset <= start);
+        if !is_known {
+            let epochs = changed.get_or_insert_with(|| epochs.clone());
+            epochs.assign(epoch, start).map_err(|error| {
+                AppendError::refused(AppendReason::IllegalArgument, error.message())
+            })?;
+        }
+    }
+    Ok(changed)
+}

@@ -1,0 +1,224 @@
+//! One partition that is read and written to now.
+//!
+//! [`Log`] is shared: one thread at a time changes it, any number read it. Whoever changes it takes
+//! the writer's seat; a second one is turned away with `Conflict` instead of waiting. Readers take
+//! no lock: the list of segments is immutable and swapped as a whole, and offsets are published
+//! last. Nothing is synced from the seat, and what is due later (flushes, deletions) is the host's
+//! to run.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use arc_swap::ArcSwap;
+
+use super::config::LogConfig;
+use super::deletion::Deletions;
+use super::segments::Segments;
+use crate::error::{Error, Kind, Result};
+use crate::segment::{ActiveSegment, Folder};
+use crate::state::{LeaderEpochs, ProducerState};
+use crate::uuid::Uuid;
+
+/// One partition, open for reading and writing.
+///
+/// ```
+/// use std::sync::Arc;
+/// use siltstone::io::SimDisk;
+/// use siltstone::log::{Log, LogConfig, OpenOptions};
+///
+/// let disk = SimDisk::new();
+/// let dir = std::path::Path::new("/orders-0");
+/// let log = Log::open(Arc::new(disk), dir, LogConfig::default(), &OpenOptions::default())?;
+/// assert_eq!(log.log_end_offset(), 0);
+/// log.close()?;
+/// # Ok::<(), siltstone::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Log {
+    pub(super) folder: Folder,
+    pub(super) config: ArcSwap<LogConfig>,
+    pub(super) segments: ArcSwap<Segments>,
+    pub(super) offsets: Offsets,
+    pub(super) epochs: ArcSwap<LeaderEpochs>,
+    /// What `leader-epoch-checkpoint` holds.
+    pub(super) saved_epochs: Mutex<Arc<LeaderEpochs>>,
+    pub(super) durable: Mutex<Durable>,
+    pub(super) deletions: Deletions,
+    pub(super) topic_id: Option<Uuid>,
+    /// A sync failed: what is on disk is not known any more.
+    pub(super) is_failed: AtomicBool,
+    pub(super) seat: Mutex<Option<Writer>>,
+}
+
+/// What only the writer knows.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) active: ActiveSegment,
+    pub(super) producers: ProducerState,
+    pub(super) now_ms: i64,
+}
+
+/// The offsets that everybody may look at.
+#[derive(Debug, Default)]
+pub(super) struct Offsets {
+    pub(super) log_start: AtomicI64,
+    pub(super) local_log_start: AtomicI64,
+    pub(super) log_end: AtomicI64,
+    pub(super) high_watermark: AtomicI64,
+    pub(super) last_stable: AtomicI64,
+}
+
+/// What is known to be durable.
+#[derive(Debug, Default)]
+pub(super) struct Durable {
+    pub(super) recovery_point: i64,
+    /// How often the log was cut: a flush that began before says nothing of what came after.
+    pub(super) truncations: u64,
+    /// Snapshots that were written but not synced.
+    pub(super) snapshots: Vec<i64>,
+    pub(super) last_flush_ms: i64,
+}
+
+/// The writer's seat, taken.
+pub(super) struct Seat<'a>(MutexGuard<'a, Option<Writer>>);
+
+impl Seat<'_> {
+    pub(super) fn writer(&mut self) -> Result<&mut Writer> {
+        self.0.as_mut().ok_or_else(closed)
+    }
+
+    /// Leaves nobody to take the seat any more.
+    pub(super) fn leave(mut self) -> Option<Writer> {
+        self.0.take()
+    }
+}
+
+impl Log {
+    /// Takes the writer's seat.
+    ///
+    /// # Errors
+    /// `Conflict` when it is taken, `Closed` after a close, `Io` after a sync that failed.
+    pub(super) fn take_seat(&self) -> Result<Seat<'_>> {
+        let seat = self.take_seat_anyway()?;
+        if self.is_failed() {
+            return Err(self.failed());
+        }
+        Ok(seat)
+    }
+
+    /// The same after a sync that failed, too.
+    pub(super) fn take_seat_anyway(&self) -> Result<Seat<'_>> {
+        let seat = match self.seat.try_lock() {
+            Ok(seat) => seat,
+            Err(TryLockError::WouldBlock) => {
+                let message = "another thread is writing to this log";
+                return Err(Error::new(Kind::Conflict, message).in_file(&self.dir()));
+            }
+            // Whoever panicked in it may have left it half changed.
+            Err(TryLockError::Poisoned(_)) => return Err(self.failed()),
+        };
+        if seat.is_none() {
+            return Err(closed().in_file(&self.dir()));
+        }
+        Ok(Seat(seat))
+    }
+
+    /// Whether a sync has failed: then the log takes no more writes until it is opened again.
+    #[must_use]
+    pub fn is_failed(&self) -> bool {
+        self.is_failed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn failed(&self) -> Error {
+        let message = "a sync of this log failed before; it must be opened again";
+        Error::new(Kind::Io, message).in_file(&self.dir())
+    }
+
+    pub(super) fn durable(&self) -> MutexGuard<'_, Durable> {
+        self.durable.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn dir(&self) -> Arc<PathBuf> {
+        self.folder.path()
+    }
+
+    /// The topic's id, if it is known.
+    #[must_use]
+    pub fn topic_id(&self) -> Option<Uuid> {
+        self.topic_id
+    }
+
+    /// The settings now.
+    #[must_use]
+    pub fn config(&self) -> Arc<LogConfig> {
+        self.config.load_full()
+    }
+
+    /// Takes other settings; segments that are there already keep their jitter.
+    pub fn set_config(&self, config: LogConfig) {
+        self.config.store(Arc::new(config));
+    }
+
+    /// The segments now.
+    #[must_use]
+    pub fn segments(&self) -> Arc<Segments> {
+        self.segments.load_full()
+    }
+
+    /// The bytes of all segments.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.segments.load().size_bytes()
+    }
+
+    /// The first offset that a reader may ask for; with remote storage, what lies before
+    /// [`local_log_start_offset`](Self::local_log_start_offset) is not here.
+    #[must_use]
+    pub fn log_start_offset(&self) -> i64 {
+        self.offsets.log_start.load(Ordering::Acquire)
+    }
+
+    /// The first offset on the local disk.
+    #[must_use]
+    pub fn local_log_start_offset(&self) -> i64 {
+        self.offsets.local_log_start.load(Ordering::Acquire)
+    }
+
+    /// The offset of the next batch.
+    #[must_use]
+    pub fn log_end_offset(&self) -> i64 {
+        self.offsets.log_end.load(Ordering::Acquire)
+    }
+
+    /// Up to where, exclusive, the log is replicated.
+    #[must_use]
+    pub fn high_watermark(&self) -> i64 {
+        self.offsets.high_watermark.load(Ordering::Acquire)
+    }
+
+    /// Up to where, exclusive, every transaction is decided and replicated: never above the high
+    /// watermark.
+    #[must_use]
+    pub fn last_stable_offset(&self) -> i64 {
+        self.offsets.last_stable.load(Ordering::Acquire)
+    }
+
+    /// Up to where, exclusive, the log is durable.
+    #[must_use]
+    pub fn recovery_point(&self) -> i64 {
+        self.durable().recovery_point
+    }
+
+    /// The leader epochs now.
+    #[must_use]
+    pub fn leader_epochs(&self) -> Arc<LeaderEpochs> {
+        self.epochs.load_full()
+    }
+}
+
+fn closed() -> Error {
+    Error::new(Kind::Closed, "the log is closed")
+}

@@ -1,0 +1,159 @@
+//! How far may readers see, and which leader wrote what? High watermark, last stable offset, leader
+//! epochs.
+//!
+//! Always: log start <= last stable <= high watermark <= log end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::log::{Log, Writer};
+use super::replace::replace;
+use crate::error::{Error, Kind, Result};
+use crate::log::inventory::EPOCH_FILE;
+use crate::state::LeaderEpochs;
+
+impl Log {
+    /// Sets the high watermark, which may go back: to the log start when it lies before it, to the
+    /// log end when it lies behind. Gives what it is now.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a negative offset; `Conflict` when another thread is writing.
+    pub fn update_high_watermark(&self, high_watermark: i64) -> Result<i64> {
+        // spec: segments 6.1
+        if high_watermark < 0 {
+            let message = format!("a high watermark of {high_watermark} cannot be");
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+        let mut seat = self.take_seat_anyway()?;
+        Ok(self.set_high_watermark(seat.writer()?, high_watermark))
+    }
+
+    /// Raises the high watermark if `high_watermark` is above it; gives the old one if so.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an offset behind the log end; `Conflict` when another thread is
+    /// writing.
+    pub fn maybe_increment_high_watermark(&self, high_watermark: i64) -> Result<Option<i64>> {
+        // spec: segments 6.1
+        let end = self.log_end_offset();
+        if high_watermark > end {
+            let message =
+                format!("a high watermark of {high_watermark} is behind the log end {end}");
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+        let mut seat = self.take_seat_anyway()?;
+        let old = self.high_watermark();
+        if old >= high_watermark {
+            return Ok(None);
+        }
+        self.set_high_watermark(seat.writer()?, high_watermark);
+        Ok(Some(old))
+    }
+
+    /// Sets the high watermark to what is asked for, within the log; gives it if that changed it.
+    ///
+    /// # Errors
+    /// Those of [`update_high_watermark`](Self::update_high_watermark).
+    pub fn maybe_update_high_watermark(&self, high_watermark: i64) -> Result<Option<i64>> {
+        let old = self.high_watermark();
+        let new = self.update_high_watermark(high_watermark)?;
+        Ok((new != old).then_some(new))
+    }
+
+    pub(super) fn set_high_watermark(&self, writer: &mut Writer, wanted: i64) -> i64 {
+        let new = wanted.max(self.log_start_offset()).min(self.log_end_offset());
+        writer.producers.high_watermark_updated(new);
+        let old = self.high_watermark();
+        // A reader must not see the last stable offset above the high watermark.
+        if new < old {
+            self.publish_last_stable(writer, new);
+            self.offsets.high_watermark.store(new, Ordering::Release);
+        } else {
+            self.offsets.high_watermark.store(new, Ordering::Release);
+            self.publish_last_stable(writer, new);
+        }
+        new
+    }
+
+    /// Works out the last stable offset anew.
+    pub(super) fn refresh_last_stable(&self, writer: &Writer) {
+        self.publish_last_stable(writer, self.high_watermark());
+    }
+
+    fn publish_last_stable(&self, writer: &Writer, high_watermark: i64) {
+        // spec: segments 6.2
+        let stable = match self.unstable(writer) {
+            Some(unstable) if unstable < high_watermark => unstable,
+            _ => high_watermark,
+        };
+        self.offsets.last_stable.store(stable, Ordering::Release);
+    }
+
+    fn unstable(&self, writer: &Writer) -> Option<i64> {
+        let first = writer.producers.first_unstable_offset()?;
+        Some(first.offset.max(self.log_start_offset()))
+    }
+
+    /// The first offset that a transaction holds back: open, or ended with a marker that is not
+    /// replicated yet.
+    ///
+    /// # Errors
+    /// `Conflict` when another thread is writing, `Closed`.
+    pub fn first_unstable_offset(&self) -> Result<Option<i64>> {
+        let mut seat = self.take_seat_anyway()?;
+        let writer = seat.writer()?;
+        Ok(self.unstable(writer))
+    }
+
+    /// Takes note that the batches from `start_offset` on are of a new leader epoch, as a leader
+    /// does when it becomes one. The checkpoint is durable when this returns.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a negative epoch or offset; what writing the file fails with.
+    pub fn assign_epoch_start(&self, epoch: i32, start_offset: i64) -> Result<()> {
+        let seat = self.take_seat()?;
+        self.change_epochs(|epochs| epochs.assign(epoch, start_offset).map(drop))?;
+        drop(seat);
+        self.save_epochs()
+    }
+
+    /// Where a leader epoch ends: the greatest known epoch not above it and its exclusive end; -1
+    /// and -1 when that is not known. See [`LeaderEpochs::end_offset_for`].
+    #[must_use]
+    pub fn end_offset_for_epoch(&self, epoch: i32) -> (i32, i64) {
+        self.epochs.load().end_offset_for(epoch, self.log_end_offset())
+    }
+
+    /// The latest leader epoch.
+    #[must_use]
+    pub fn latest_epoch(&self) -> Option<i32> {
+        self.epochs.load().latest().map(|latest| latest.epoch)
+    }
+
+    /// Changes the leader epochs; the seat must be taken. Nothing is changed when `change` fails.
+    pub(super) fn change_epochs(
+        &self,
+        change: impl FnOnce(&mut LeaderEpochs) -> Result<()>,
+    ) -> Result<()> {
+        let mut epochs = LeaderEpochs::clone(&self.epochs.load());
+        change(&mut epochs)?;
+        self.epochs.store(Arc::new(epochs));
+        Ok(())
+    }
+
+    /// Writes the leader epochs to their checkpoint, durably, if it does not have them. Not from
+    /// the seat: this syncs.
+    pub(super) fn save_epochs(&self) -> Result<()> {
+        let mut saved = match self.saved_epochs.lock() {
+            Ok(saved) => saved,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        let epochs = self.epochs.load_full();
+        if saved.entries() == epochs.entries() {
+            return Ok(());
+        }
+        replace(&**self.folder.storage(), &self.dir(), EPOCH_FILE, &epochs.format())?;
+        *saved = epochs;
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! How is a log opened, after a clean stop and after another?
+//!
+//! After a clean stop nothing but names, sizes and the last batches is looked at. Whatever that does
+//! not explain, and every unclean stop, is recovery's to put right first; then the log is opened as
+//! after a clean stop.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+
+use super::config::{LogConfig, OpenOptions};
+use super::deletion::Deletions;
+use super::log::{Durable, Log, Offsets, Writer};
+use super::replace::replace;
+use super::segments::Segments;
+use crate::error::{Error, Kind, Result};
+use crate::io::{OpenMode, Storage};
+use crate::log::inventory::{EPOCH_FILE, Inventory, METADATA_FILE};
+use crate::log::recover::{self, RecoverOptions, Silent};
+use crate::problem::Severity;
+use crate::segment::active::LOG_BYTES_MAX;
+use crate::segment::rebuild::IndexSettings;
+use crate::segment::{ActiveSegment, Folder, LogSegment};
+use crate::state::{LeaderEpochs, ProducerState, SnapshotSet, meta};
+use crate::uuid::Uuid;
+
+/// More than any checkpoint of epochs has.
+const EPOCH_BYTES_MAX: u64 = 64 << 20;
+/// More than `partition.metadata` has.
+const METADATA_BYTES_MAX: u64 = 64 << 10;
+/// A split is followed by another look; so many segments are never split in one log.
+const RECOVERIES_MAX: usize = 1 << 16;
+
+impl Log {
+    /// Opens the log in `dir`, which is made when it is missing.
+    ///
+    /// # Errors
+    /// `Corrupt` when recovery refuses the log; `Conflict` when the topic id is another one; what
+    /// the disk says.
+    // spec: segments 5
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        dir: &Path,
+        config: LogConfig,
+        options: &OpenOptions,
+    ) -> Result<Log> {
+        make_dir(&*storage, dir)?;
+        let topic_id = settle_topic_id(&*storage, dir, options.topic_id)?;
+        let mut inventory = Inventory::read(&*storage, dir)?;
+        if !(options.clean_shutdown && is_plain(&inventory)) {
+            recover(&*storage, dir, &config, options, topic_id)?;
+            inventory = Inventory::read(&*storage, dir)?;
+        }
+        let folder = Folder::new(storage, dir, Arc::clone(&options.open_files));
+        let settings = config.segment();
+        let mut list = Vec::new();
+        for (base_offset, files) in &inventory.segments {
+            if files.log_size_bytes > LOG_BYTES_MAX {
+                let message = format!("a log of {} bytes is too large", files.log_size_bytes);
+                return Err(Error::corrupt(message).in_file(&dir.join(&files.log)));
+            }
+            list.push(Arc::new(LogSegment::new(*base_offset, files.log_size_bytes)));
+        }
+        let start = options.log_start_offset;
+        let (active, log_end) = match list.last() {
+            Some(last) => {
+                let end = last.read_next_offset(&folder)?;
+                (ActiveSegment::open(&folder, last, &settings, options.now_ms)?, end)
+            }
+            None => {
+                let active = ActiveSegment::create(&folder, start, &settings, options.now_ms)?;
+                active.touch_indexes(&folder, &settings)?;
+                list.push(Arc::clone(active.segment()));
+                (active, start)
+            }
+        };
+        let first_base = list.first().map_or(start, |first| first.base_offset());
+        let local_start = start.max(first_base);
+        let log_start = if config.remote_storage { start } else { local_start };
+        let epochs = load_epochs(&folder, log_end, start)?;
+        let books = SnapshotSet::new(inventory.snapshots.iter().copied());
+        let recovery_point =
+            if options.clean_shutdown { log_end } else { options.recovery_point.min(log_end) };
+        let log = Log {
+            folder,
+            config: ArcSwap::from_pointee(config),
+            segments: ArcSwap::from_pointee(Segments::new(list)),
+            offsets: Offsets {
+                log_start: AtomicI64::new(log_start),
+                local_log_start: AtomicI64::new(local_start),
+                log_end: AtomicI64::new(log_end),
+                high_watermark: AtomicI64::new(log_start),
+                last_stable: AtomicI64::new(log_start),
+            },
+            saved_epochs: Mutex::new(epochs.1),
+            epochs: ArcSwap::new(epochs.0),
+            durable: Mutex::new(Durable {
+                recovery_point: recovery_point.max(log_start),
+                last_flush_ms: options.now_ms,
+                ..Durable::default()
+            }),
+            deletions: Deletions::default(),
+            topic_id,
+            is_failed: AtomicBool::new(false),
+            seat: Mutex::new(None),
+        };
+        let mut writer = Writer {
+            active,
+            producers: ProducerState::new(options.producers, books),
+            now_ms: options.now_ms,
+        };
+        log.remove_stray_snapshots(&mut writer)?;
+        log.rebuild_producers(&mut writer, log_end, options.clean_shutdown)?;
+        log.save_epochs()?;
+        *log.seat.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(writer);
+        Ok(log)
+    }
+}
+
+fn make_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    match storage.create_dir(dir) {
+        Ok(()) => match dir.parent() {
+            Some(parent) => storage.sync_dir(parent),
+            None => Ok(()),
+        },
+        Err(error) if error.kind() == Kind::Conflict => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The topic id that the log has, written down if it was not.
+fn settle_topic_id(
+    storage: &dyn Storage,
+    dir: &Path,
+    wanted: Option<Uuid>,
+) -> Result<Option<Uuid>> {
+    // spec: segments 1.2
+    let path = dir.join(METADATA_FILE);
+    let found = match storage.read(&path, METADATA_BYTES_MAX) {
+        Ok(bytes) => {
+            Some(meta::parse_partition_metadata(&bytes).map_err(|error| error.in_file(&path))?)
+        }
+        Err(error) if error.kind() == Kind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    match (found, wanted) {
+        (Some(found), Some(wanted)) if found != wanted => {
+            let message = format!("the topic id is {found}, not {wanted}");
+            Err(Error::new(Kind::Conflict, message).in_file(&path))
+        }
+        (Some(found), _) => Ok(Some(found)),
+        (None, Some(wanted)) => {
+            let bytes = meta::format_partition_metadata(wanted);
+            replace(storage, dir, METADATA_FILE, &bytes)?;
+            Ok(Some(wanted))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// Whether the names leave nothing to be put right.
+fn is_plain(inventory: &Inventory) -> bool {
+    let has_indexes = |files: &crate::log::SegmentFiles| {
+        files.offset_index.is_some() && files.time_index.is_some()
+    };
+    inventory.problems.iter().all(|problem| problem.severity == Severity::Notice)
+        && inventory.remove.is_empty()
+        && inventory.rename.is_empty()
+        && inventory.half_written.is_empty()
+        && inventory.segments.values().all(has_indexes)
+}
+
+/// Makes the directory sound and durable.
+fn recover(
+    storage: &dyn Storage,
+    dir: &Path,
+    config: &LogConfig,
+    options: &OpenOptions,
+    topic_id: Option<Uuid>,
+) -> Result<()> {
+    let options = RecoverOptions {
+        clean_shutdown: options.clean_shutdown,
+        recovery_point: options.recovery_point,
+        recovery_point_is_known: options.recovery_point > 0,
+        log_start_offset: options.log_start_offset,
+        allow_loss: true,
+        discard_lost: !options.keep_lost,
+        topic_id,
+        remote_storage: config.remote_storage,
+        index: IndexSettings {
+            interval_bytes: u64::from(config.index_interval_bytes),
+            max_size_bytes: usize::try_from(config.segment_index_bytes).unwrap_or(usize::MAX),
+        },
+        now_ms: options.now_ms,
+        producer_expiration_ms: options.producers.producer_id_expiration_ms,
+        ..RecoverOptions::default()
+    };
+    for _ in 0..RECOVERIES_MAX {
+        let mut plan = recover::analyse(storage, dir, &options, &Silent)?;
+        if let Some(refusal) = &plan.refusal {
+            return Err(Error::corrupt(refusal.reason.clone()).in_file(dir));
+        }
+        if plan.is_empty() {
+            return Ok(());
+        }
+        recover::prepare(storage, &mut plan)?;
+        storage.sync_filesystem(dir)?;
+        if plan.split.is_some() {
+            continue;
+        }
+        recover::commit(storage, &plan)?;
+        return storage.sync_filesystem(dir);
+    }
+    Err(Error::corrupt("segments are to be split again and again").in_file(dir))
+}
+
+/// The leader epochs as they are to be, and as the file has them. The file is made when it is
+/// missing.
+fn load_epochs(
+    folder: &Folder,
+    log_end: i64,
+    log_start: i64,
+) -> Result<(Arc<LeaderEpochs>, Arc<LeaderEpochs>)> {
+    let path = folder.path().join(EPOCH_FILE);
+    let saved = match folder.storage().read(&path, EPOCH_BYTES_MAX) {
+        Ok(bytes) => LeaderEpochs::parse(&bytes).map_err(|error| error.in_file(&path))?,
+        Err(error) if error.kind() == Kind::NotFound => {
+            folder.storage().open(&path, OpenMode::CreateNew)?;
+            LeaderEpochs::new()
+        }
+        Err(error) => return Err(error),
+    };
+    let mut epochs = saved.clone();
+    // spec: segments 5, step 7
+    epochs.truncate_from_end(log_end);
+    epochs.truncate_from_start(log_start);
+    Ok((Arc::new(epochs), Arc::new(saved)))
+}

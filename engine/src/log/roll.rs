@@ -1,0 +1,106 @@
+//! When does a log go on in a new segment, and what becomes of the old one?
+
+use std::sync::Arc;
+
+use super::log::{Log, Writer};
+use crate::error::{Error, Kind, Result};
+use crate::io::OpenMode;
+use crate::segment::active::RollParams;
+use crate::segment::{ActiveSegment, FileRole};
+
+impl Log {
+    /// Goes on in a new segment, whatever the old one's size; gives its base offset. An empty one
+    /// stays.
+    ///
+    /// The old segment is not durable yet: a flush up to the new base is due.
+    ///
+    /// # Errors
+    /// `Conflict` when another thread is writing; `Closed`; `Io`: the log goes on in the old one.
+    pub fn roll(&self, now_ms: i64) -> Result<i64> {
+        let mut seat = self.take_seat()?;
+        let writer = seat.writer()?;
+        self.roll_to(writer, 0, now_ms)
+    }
+
+    /// Rolls if what is to be appended belongs into a new segment; `first_offset` is that of the
+    /// batches, where it is known.
+    pub(super) fn maybe_roll(
+        &self,
+        writer: &mut Writer,
+        append: &RollParams,
+        first_offset: Option<i64>,
+    ) -> Result<bool> {
+        // spec: segments 6.4
+        let settings = self.config.load().segment();
+        writer.active.touch_indexes(&self.folder, &settings)?;
+        if !writer.active.should_roll(&self.folder, &settings, append)? {
+            return Ok(false);
+        }
+        let last_possible = append.last_offset.saturating_sub(i64::from(i32::MAX));
+        self.roll_to(writer, first_offset.unwrap_or(last_possible), append.now_ms)?;
+        writer.active.touch_indexes(&self.folder, &settings)?;
+        Ok(true)
+    }
+
+    pub(super) fn roll_to(
+        &self,
+        writer: &mut Writer,
+        expected_next_offset: i64,
+        now_ms: i64,
+    ) -> Result<i64> {
+        // spec: segments 4.3, 6.5
+        let base_offset = expected_next_offset.max(self.log_end_offset());
+        let old_base = writer.active.base_offset();
+        if base_offset < old_base || (base_offset == old_base && writer.active.size_bytes() > 0) {
+            let message = format!("a segment at {base_offset} cannot follow the one at {old_base}");
+            return Err(Error::new(Kind::Conflict, message).in_file(&self.dir()));
+        }
+        if base_offset == old_base {
+            return self.replace_empty(writer, now_ms);
+        }
+        let settings = self.config.load().segment();
+        let books = writer.producers.snapshots().clone();
+        let outcome = self.write_roll_snapshot(writer, base_offset).and_then(|snapshot| {
+            writer.active.finish_files(&self.folder)?;
+            let next = ActiveSegment::create(&self.folder, base_offset, &settings, now_ms)?;
+            Ok((snapshot, next))
+        });
+        let (snapshot, next) = match outcome {
+            Ok(done) => done,
+            Err(error) => {
+                *writer.producers.snapshots_mut() = books;
+                return Err(error);
+            }
+        };
+        self.durable().snapshots.extend(snapshot);
+        self.segments.store(Arc::new(self.segments.load().with(Arc::clone(next.segment()))));
+        std::mem::replace(&mut writer.active, next).seal(&self.folder);
+        Ok(base_offset)
+    }
+
+    /// An empty segment is rolled when its index has no room at all: it gets new files.
+    fn replace_empty(&self, writer: &mut Writer, now_ms: i64) -> Result<i64> {
+        let base_offset = writer.active.base_offset();
+        let settings = self.config.load().segment();
+        self.doom_segment(base_offset, now_ms)?;
+        let next = ActiveSegment::create(&self.folder, base_offset, &settings, now_ms)?;
+        let list = self.segments.load().without(|segment| segment.base_offset() == base_offset);
+        self.segments.store(Arc::new(list.with(Arc::clone(next.segment()))));
+        std::mem::replace(&mut writer.active, next).close();
+        Ok(base_offset)
+    }
+
+    /// Writes the snapshot of a roll, not durably: a flush makes it so, after the records that it
+    /// speaks of.
+    fn write_roll_snapshot(&self, writer: &mut Writer, base_offset: i64) -> Result<Option<i64>> {
+        writer.producers.snapshots_mut().set_map_end_offset(base_offset);
+        let Some((offset, bytes)) = writer.producers.take_snapshot() else { return Ok(None) };
+        self.write_snapshot(offset, &bytes)?;
+        Ok(Some(offset))
+    }
+
+    pub(super) fn write_snapshot(&self, offset: i64, bytes: &[u8]) -> Result<()> {
+        let path = self.folder.file(offset, FileRole::Snapshot);
+        self.folder.storage().open(&path, OpenMode::Create)?.write_at(bytes, 0)
+    }
+}

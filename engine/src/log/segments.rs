@@ -1,0 +1,206 @@
+//! Which segments does a log have? An immutable list, so that readers need no lock: every change
+//! makes another one.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Kind, Result};
+use crate::segment::LogSegment;
+
+/// The segments of a log by base offset, rising.
+#[derive(Clone, Debug, Default)]
+pub struct Segments(Vec<Arc<LogSegment>>);
+
+impl Segments {
+    /// A list of these segments, in any order; of two with one base the first stays.
+    #[must_use]
+    pub fn new(segments: impl IntoIterator<Item = Arc<LogSegment>>) -> Self {
+        let mut list: Vec<Arc<LogSegment>> = segments.into_iter().collect();
+        list.sort_by_key(|segment| segment.base_offset());
+        list.dedup_by_key(|segment| segment.base_offset());
+        Segments(list)
+    }
+
+    /// The same list with one more; one with its base that is there already stays.
+    #[must_use]
+    pub fn with(&self, segment: Arc<LogSegment>) -> Self {
+        let mut list = Vec::with_capacity(self.0.len() + 1);
+        list.extend(self.0.iter().cloned());
+        if let Err(at) = self.0.binary_search_by_key(&segment.base_offset(), |s| s.base_offset()) {
+            list.insert(at, segment);
+        }
+        Segments(list)
+    }
+
+    /// The same list without those that `is_gone` names.
+    #[must_use]
+    pub fn without(&self, mut is_gone: impl FnMut(&LogSegment) -> bool) -> Self {
+        Segments(self.0.iter().filter(|segment| !is_gone(segment)).cloned().collect())
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them, rising.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<LogSegment>> + ExactSizeIterator {
+        self.0.iter()
+    }
+
+    /// The bytes of all logs.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.0.iter().map(|segment| segment.size_bytes()).fold(0, u64::saturating_add)
+    }
+
+    /// The first segment.
+    #[must_use]
+    pub fn first(&self) -> Option<&Arc<LogSegment>> {
+        self.0.first()
+    }
+
+    /// The segment that is written to.
+    #[must_use]
+    pub fn last(&self) -> Option<&Arc<LogSegment>> {
+        self.0.last()
+    }
+
+    /// The segment of exactly this base.
+    #[must_use]
+    pub fn get(&self, base_offset: i64) -> Option<&Arc<LogSegment>> {
+        self.floor(base_offset).filter(|segment| segment.base_offset() == base_offset)
+    }
+
+    /// The segment with the greatest base not above `offset`.
+    #[must_use]
+    pub fn floor(&self, offset: i64) -> Option<&Arc<LogSegment>> {
+        self.0.get(self.count_up_to(offset).checked_sub(1)?)
+    }
+
+    /// The segment with the greatest base below `offset`.
+    #[must_use]
+    pub fn lower(&self, offset: i64) -> Option<&Arc<LogSegment>> {
+        let at = self.0.partition_point(|segment| segment.base_offset() < offset);
+        self.0.get(at.checked_sub(1)?)
+    }
+
+    /// The segment with the least base above `offset`.
+    #[must_use]
+    pub fn higher(&self, offset: i64) -> Option<&Arc<LogSegment>> {
+        self.0.get(self.count_up_to(offset))
+    }
+
+    /// The segments that hold offsets from `from` to before `to`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when `to` lies before `from`.
+    pub fn values(&self, from: i64, to: i64) -> Result<&[Arc<LogSegment>]> {
+        // spec: segments 3.1
+        if to < from {
+            let message = format!("there are no segments from {from} to {to}");
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+        if to == from {
+            return Ok(&[]);
+        }
+        let start = self.count_up_to(from).saturating_sub(1);
+        let end = self.0.partition_point(|segment| segment.base_offset() < to);
+        Ok(self.0.get(start..end).unwrap_or_default())
+    }
+
+    /// The segments from the one that holds `from` on, but the one that is written to.
+    #[must_use]
+    pub fn non_active_from(&self, from: i64) -> &[Arc<LogSegment>] {
+        match self.last() {
+            Some(active) if from <= active.base_offset() => {
+                self.values(from, active.base_offset()).unwrap_or_default()
+            }
+            _ => &[],
+        }
+    }
+
+    /// The segments from the one that holds `from` on.
+    #[must_use]
+    pub fn from(&self, from: i64) -> &[Arc<LogSegment>] {
+        self.0.get(self.count_up_to(from).saturating_sub(1)..).unwrap_or_default()
+    }
+
+    fn count_up_to(&self, offset: i64) -> usize {
+        self.0.partition_point(|segment| segment.base_offset() <= offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(bases: &[i64]) -> Segments {
+        Segments::new(bases.iter().map(|base| Arc::new(LogSegment::new(*base, 0))))
+    }
+
+    fn bases(list: &[Arc<LogSegment>]) -> Vec<i64> {
+        list.iter().map(|segment| segment.base_offset()).collect()
+    }
+
+    fn base(segment: Option<&Arc<LogSegment>>) -> Option<i64> {
+        segment.map(|segment| segment.base_offset())
+    }
+
+    #[test]
+    fn an_empty_list_has_nothing() {
+        // spec: behaviours SG-001
+        let list = Segments::default();
+        assert!(list.is_empty());
+        assert_eq!((list.count(), list.size_bytes()), (0, 0));
+        assert_eq!((base(list.first()), base(list.last())), (None, None));
+    }
+
+    #[test]
+    fn neighbours_are_found_by_base() {
+        // spec: behaviours SG-002, SG-007
+        let list = segments(&[0]).with(Arc::new(LogSegment::new(1, 0)));
+        assert_eq!((base(list.first()), base(list.last())), (Some(0), Some(1)));
+        assert_eq!(base(list.higher(0)), Some(1));
+        assert_eq!(base(list.floor(1)), Some(1));
+        assert_eq!(base(list.lower(1)), Some(0));
+        let list = segments(&[7, 1, 5, 3]);
+        let found = [list.floor(2), list.floor(3), list.lower(3), list.lower(4)].map(base);
+        assert_eq!(found, [Some(1), Some(3), Some(1), Some(3)]);
+        assert_eq!([list.higher(4), list.higher(5)].map(base), [Some(5), Some(7)]);
+    }
+
+    #[test]
+    fn a_range_begins_with_the_segment_that_holds_its_start() {
+        // spec: behaviours SG-003, SG-005, SG-006
+        let list = segments(&[1, 2, 3, 4]);
+        assert_eq!(list.values(2, 1).unwrap_err().kind(), Kind::InvalidArgument);
+        assert_eq!(bases(list.values(0, 9).unwrap()), [1, 2, 3, 4]);
+        assert_eq!(bases(list.values(2, 4).unwrap()), [2, 3]);
+        assert_eq!(bases(list.values(2, 2).unwrap()), [0_i64; 0]);
+        assert_eq!(bases(list.non_active_from(2)), [2, 3]);
+        assert_eq!(bases(list.non_active_from(4)), [0_i64; 0]);
+        assert_eq!(bases(list.non_active_from(5)), [0_i64; 0]);
+        assert_eq!(bases(segments(&[0, 10]).values(5, 6).unwrap()), [0]);
+    }
+
+    #[test]
+    fn a_base_that_is_there_stays_one_segment() {
+        // spec: behaviours SG-009
+        let list = segments(&[1, 2]);
+        assert_eq!(list.with(Arc::new(LogSegment::new(2, 7))).count(), 2);
+    }
+
+    #[test]
+    fn sizes_add_up_beyond_32_bits() {
+        // spec: behaviours SG-010
+        let segment = |base| Arc::new(LogSegment::new(base, 2_147_483_647));
+        assert_eq!(Segments::new([segment(0), segment(1)]).size_bytes(), 4_294_967_294);
+    }
+}

@@ -1,0 +1,562 @@
+//! The segment that is written to: what only the writer knows of it.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use super::folder::Folder;
+use super::index_tails::IndexTails;
+use super::log_segment::{LogSegment, SegmentHandles};
+use super::name::FileRole;
+use super::recent::{BatchPlace, RecentBatches};
+use crate::error::{Error, Kind, Result};
+use crate::index::{AbortedTxn, TimeEntry, txn};
+use crate::io::OpenMode;
+use crate::record::frames::Batch;
+use crate::units::{NO_TIMESTAMP, is_addressable};
+
+/// The largest position in a log.
+pub const LOG_BYTES_MAX: u64 = 2_147_483_647;
+
+/// The settings that shape a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentSettings {
+    /// `segment.bytes`.
+    pub segment_bytes: u32,
+    /// `segment.ms`, or what compaction makes of it.
+    pub segment_ms: i64,
+    /// `segment.jitter.ms`.
+    pub segment_jitter_ms: i64,
+    /// `segment.index.bytes`.
+    pub index_bytes: u32,
+    /// `index.interval.bytes`.
+    pub index_interval_bytes: u32,
+}
+
+/// What is to be appended, for the question whether the segment must be rolled first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RollParams {
+    /// The largest timestamp of the batches, -1 for none.
+    pub max_timestamp_ms: i64,
+    /// Their last offset.
+    pub last_offset: i64,
+    /// Their bytes.
+    pub size_bytes: u64,
+    /// The clock.
+    pub now_ms: i64,
+}
+
+/// The writer's view of the active segment.
+#[derive(Debug)]
+pub struct ActiveSegment {
+    segment: Arc<LogSegment>,
+    handles: Arc<SegmentHandles>,
+    created_ms: i64,
+    roll_jitter_ms: i64,
+    /// The largest timestamp of the first batch.
+    rolling_timestamp: Option<i64>,
+    bytes_since_index: u64,
+    txn_count: u32,
+    txn_last_offset: Option<i64>,
+    /// A write failed and may have left bytes behind the end.
+    is_dirty_behind: bool,
+}
+
+/// What an append will do to the segment once its bytes are written.
+#[derive(Debug)]
+pub struct SegmentAppend {
+    places: Vec<BatchPlace>,
+    entries: Vec<(BatchPlace, TimeEntry)>,
+    largest: TimeEntry,
+    bytes_since_index: u64,
+    first_timestamp: Option<i64>,
+    end: u64,
+}
+
+impl ActiveSegment {
+    /// Makes the files of a new segment: its log alone, over what may lie there under its names.
+    pub fn create(
+        folder: &Folder,
+        base_offset: i64,
+        settings: &SegmentSettings,
+        now_ms: i64,
+    ) -> Result<Self> {
+        let storage = folder.storage();
+        for role in [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex] {
+            remove_if_there(folder, &folder.file(base_offset, role))?;
+        }
+        let path = folder.file(base_offset, FileRole::Log);
+        let log = match storage.open(&path, OpenMode::CreateNew) {
+            Err(error) if error.kind() == Kind::Conflict => {
+                remove_if_there(folder, &path)?;
+                storage.open(&path, OpenMode::CreateNew)?
+            }
+            other => other?,
+        };
+        let segment = Arc::new(LogSegment::new(base_offset, 0));
+        let handles = Arc::new(SegmentHandles::new(log.into()));
+        segment.set_max_timestamp(Some((NO_TIMESTAMP, base_offset)));
+        for role in [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex] {
+            segment.set_entry_count(role, Some(0));
+        }
+        Ok(Self::with(segment, handles, true, settings, now_ms))
+    }
+
+    /// Takes the last segment of a log that was loaded.
+    pub fn open(
+        folder: &Folder,
+        segment: &Arc<LogSegment>,
+        settings: &SegmentSettings,
+        now_ms: i64,
+    ) -> Result<Self> {
+        let handles = segment.handles(folder)?;
+        let is_empty = segment.size_bytes() == 0;
+        let segment = Arc::clone(segment);
+        let mut active = Self::with(segment, handles, is_empty, settings, now_ms);
+        active.open_txn_index(folder)?;
+        active.touch_indexes(folder, settings)?;
+        Ok(active)
+    }
+
+    fn with(
+        segment: Arc<LogSegment>,
+        handles: Arc<SegmentHandles>,
+        is_empty: bool,
+        settings: &SegmentSettings,
+        now_ms: i64,
+    ) -> Self {
+        segment.set_recent(Some(RecentBatches::new(segment.base_offset(), is_empty)));
+        segment.set_handles(Arc::clone(&handles));
+        ActiveSegment {
+            segment,
+            handles,
+            created_ms: now_ms,
+            roll_jitter_ms: jitter(settings.segment_jitter_ms.min(settings.segment_ms)),
+            rolling_timestamp: None,
+            bytes_since_index: 0,
+            txn_count: 0,
+            txn_last_offset: None,
+            is_dirty_behind: false,
+        }
+    }
+
+    fn open_txn_index(&mut self, folder: &Folder) -> Result<()> {
+        let Some(file) = self.handles.index(&self.segment, folder, FileRole::TxnIndex)? else {
+            self.segment.set_entry_count(FileRole::TxnIndex, Some(0));
+            return Ok(());
+        };
+        let size = u64::try_from(txn::ENTRY_SIZE).unwrap_or(u64::MAX);
+        let count = file.metadata()?.size_bytes / size;
+        self.txn_count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.segment.set_entry_count(FileRole::TxnIndex, Some(self.txn_count));
+        if let Some(slot) = count.checked_sub(1) {
+            let mut entry = [0; txn::ENTRY_SIZE];
+            file.read_at(&mut entry, slot.saturating_mul(size))?;
+            self.txn_last_offset =
+                crate::index::TxnEntries::new(&entry).get(0).map(|entry| entry.last_offset);
+        }
+        Ok(())
+    }
+
+    /// What readers share of it.
+    #[must_use]
+    pub fn segment(&self) -> &Arc<LogSegment> {
+        &self.segment
+    }
+
+    /// Its open files.
+    #[must_use]
+    pub fn handles(&self) -> &Arc<SegmentHandles> {
+        &self.handles
+    }
+
+    /// The offset that its files are named after.
+    #[must_use]
+    pub fn base_offset(&self) -> i64 {
+        self.segment.base_offset()
+    }
+
+    /// The bytes of its log.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.segment.size_bytes()
+    }
+
+    /// Makes the offset and the time index at their full length, where they are not there yet.
+    pub fn touch_indexes(&self, folder: &Folder, settings: &SegmentSettings) -> Result<()> {
+        touch(&self.segment, &self.handles, folder, settings)
+    }
+
+    /// Entries that the two indexes may have, as they are; none before they are touched.
+    #[must_use]
+    pub fn index_max_counts(&self) -> Option<(u32, u32)> {
+        self.handles.with_tails(|tails| tails.max_counts())
+    }
+
+    /// Entries that the two indexes have.
+    #[must_use]
+    pub fn index_counts(&self) -> Option<(u32, u32)> {
+        self.handles.with_tails(|tails| tails.counts())
+    }
+
+    /// Whether what is to be appended belongs into a new segment. Indexes must have been touched.
+    pub fn should_roll(
+        &mut self,
+        folder: &Folder,
+        settings: &SegmentSettings,
+        append: &RollParams,
+    ) -> Result<bool> {
+        // spec: segments 3.4
+        let size = self.size_bytes();
+        let limit = i64::from(settings.segment_bytes);
+        let room = limit.saturating_sub(i64::try_from(append.size_bytes).unwrap_or(i64::MAX));
+        let is_too_large = i64::try_from(size).unwrap_or(i64::MAX) > room;
+        if is_too_large
+            || self.handles.with_tails(|tails| tails.is_full()) == Some(true)
+            || !is_addressable(self.base_offset(), append.last_offset)
+        {
+            return Ok(true);
+        }
+        if size == 0 {
+            return Ok(false);
+        }
+        let waited = self.time_waited(folder, append.now_ms, append.max_timestamp_ms)?;
+        Ok(waited > settings.segment_ms.saturating_sub(self.roll_jitter_ms))
+    }
+
+    /// For how long the segment has been filled, by the timestamps where it has some.
+    pub fn time_waited(
+        &mut self,
+        folder: &Folder,
+        now_ms: i64,
+        max_timestamp_ms: i64,
+    ) -> Result<i64> {
+        if self.rolling_timestamp.is_none() {
+            self.rolling_timestamp = self.segment.first_batch_timestamp(folder)?;
+        }
+        Ok(match self.rolling_timestamp {
+            Some(first) if first >= 0 => max_timestamp_ms.saturating_sub(first),
+            _ => now_ms.saturating_sub(self.created_ms),
+        })
+    }
+
+    /// Works out what an append of these batches does. Nothing is changed yet.
+    ///
+    /// # Errors
+    /// `OutOfRange` for offsets that the segment cannot address, `InvalidArgument` for more bytes
+    /// than a log may have.
+    pub fn prepare(
+        &self,
+        folder: &Folder,
+        settings: &SegmentSettings,
+        batches: &[Batch<'_>],
+    ) -> Result<SegmentAppend> {
+        let base_offset = self.base_offset();
+        let (timestamp_ms, offset) = self.segment.max_timestamp(folder)?;
+        let mut append = SegmentAppend {
+            places: Vec::with_capacity(batches.len()),
+            entries: Vec::new(),
+            largest: TimeEntry { timestamp_ms, offset },
+            bytes_since_index: self.bytes_since_index,
+            first_timestamp: (self.size_bytes() == 0)
+                .then(|| batches.first().map(|batch| batch.header.max_timestamp))
+                .flatten(),
+            end: self.size_bytes(),
+        };
+        for batch in batches {
+            // spec: segments 3.3
+            let header = &batch.header;
+            let last_offset = header.last_offset();
+            if !is_addressable(base_offset, last_offset) {
+                let message =
+                    format!("the segment at {base_offset} cannot hold a batch up to {last_offset}");
+                return Err(Error::new(Kind::OutOfRange, message).at_offset(last_offset));
+            }
+            let size_bytes = u64::from(header.size_bytes);
+            let place = BatchPlace {
+                base_offset: header.base_offset,
+                last_offset,
+                position: append.end,
+                size_bytes,
+            };
+            if header.max_timestamp > append.largest.timestamp_ms {
+                append.largest =
+                    TimeEntry { timestamp_ms: header.max_timestamp, offset: last_offset };
+            }
+            if append.bytes_since_index > u64::from(settings.index_interval_bytes) {
+                append.entries.push((place, append.largest));
+                append.bytes_since_index = 0;
+            }
+            append.bytes_since_index += size_bytes;
+            append.end += size_bytes;
+            append.places.push(place);
+        }
+        if append.end > LOG_BYTES_MAX {
+            let message = format!("a log of {} bytes is too large", append.end);
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+        Ok(append)
+    }
+
+    /// Writes the bytes of an append behind the end. Nobody sees them yet.
+    pub fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
+        self.cut_what_failed()?;
+        let mut position = self.size_bytes();
+        for part in parts {
+            if let Err(error) = self.handles.log().write_at(part, position) {
+                self.is_dirty_behind = true;
+                // Else what was written of it stays until the next append.
+                let _ = self.cut_what_failed();
+                return Err(error);
+            }
+            position += u64::try_from(part.len()).unwrap_or(u64::MAX);
+        }
+        Ok(())
+    }
+
+    fn cut_what_failed(&mut self) -> Result<()> {
+        if self.is_dirty_behind {
+            self.handles.log().set_size(self.size_bytes())?;
+            self.is_dirty_behind = false;
+        }
+        Ok(())
+    }
+
+    /// Adds aborted transactions to the transaction index. Readers see them after
+    /// [`commit_txns`](Self::commit_txns).
+    pub fn write_txns(&self, folder: &Folder, aborted: &[AbortedTxn]) -> Result<()> {
+        let Some(first) = aborted.first() else { return Ok(()) };
+        if self.txn_last_offset.is_some_and(|last| last >= first.last_offset) {
+            let message = format!(
+                "an aborted transaction that ends at {} cannot follow one that ends at {}",
+                first.last_offset,
+                self.txn_last_offset.unwrap_or(-1)
+            );
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+        let file = self.handles.index_or_new(&self.segment, folder, FileRole::TxnIndex)?;
+        let entries: Vec<u8> = aborted.iter().flat_map(AbortedTxn::encode).collect();
+        let size = u64::try_from(txn::ENTRY_SIZE).unwrap_or(u64::MAX);
+        let position = u64::from(self.txn_count).saturating_mul(size);
+        file.write_at(&entries, position)?;
+        Ok(())
+    }
+
+    /// Takes back what [`write_txns`](Self::write_txns) wrote.
+    pub fn forget_txns(&self, folder: &Folder) {
+        if let Ok(Some(file)) = self.handles.index(&self.segment, folder, FileRole::TxnIndex) {
+            let size = u64::try_from(txn::ENTRY_SIZE).unwrap_or(u64::MAX);
+            // Entries behind the count are written over by the next, and cut with the roll.
+            let _ = file.set_size(u64::from(self.txn_count).saturating_mul(size));
+        }
+    }
+
+    /// Lets readers see the transactions.
+    pub fn commit_txns(&mut self, aborted: &[AbortedTxn]) {
+        if let Some(last) = aborted.last() {
+            let count = u32::try_from(aborted.len()).unwrap_or(u32::MAX);
+            self.txn_count = self.txn_count.saturating_add(count);
+            self.txn_last_offset = Some(last.last_offset);
+            self.segment.set_entry_count(FileRole::TxnIndex, Some(self.txn_count));
+        }
+    }
+
+    /// Takes an append whose bytes are written, and lets readers see it.
+    pub fn commit(&mut self, append: &SegmentAppend) {
+        let largest = append.largest;
+        self.segment.set_max_timestamp(Some((largest.timestamp_ms, largest.offset)));
+        if append.first_timestamp.is_some() {
+            self.rolling_timestamp = append.first_timestamp;
+        }
+        self.bytes_since_index = append.bytes_since_index;
+        let written = self.handles.with_tails(|tails| {
+            for (place, largest) in &append.entries {
+                let position = u32::try_from(place.position).unwrap_or(u32::MAX);
+                tails.push(place.last_offset, position, *largest);
+            }
+            tails.written()
+        });
+        if let Some(written) = written {
+            publish_entry_counts(&self.segment, written);
+        }
+        if let Some(recent) = self.segment.recent() {
+            append.places.iter().for_each(|place| recent.push(place));
+        }
+        self.segment.set_size_bytes(append.end);
+    }
+
+    /// Writes the index entries that have gathered to their files, and makes these where they are
+    /// missing: a flush does, of any segment.
+    pub fn write_out_indexes(
+        segment: &LogSegment,
+        handles: &SegmentHandles,
+        folder: &Folder,
+        settings: &SegmentSettings,
+    ) -> Result<()> {
+        touch(segment, handles, folder, settings)?;
+        let written = handles.with_tails(|tails| tails.write_out().map(|()| tails.written()));
+        written.transpose()?.inspect(|written| publish_entry_counts(segment, *written));
+        Ok(())
+    }
+
+    /// Brings the files to the form that they have while nothing is written to them: the entry of
+    /// the largest timestamp at the end of the time index, and no bytes behind the last. The
+    /// segment may be written to afterwards all the same.
+    pub fn finish_files(&mut self, folder: &Folder) -> Result<()> {
+        // spec: segments 3.7
+        self.cut_what_failed()?;
+        let log = self.handles.log();
+        if log.metadata()?.size_bytes != self.size_bytes() {
+            log.set_size(self.size_bytes())?;
+        }
+        let known = self.segment.known_max_timestamp();
+        let largest = known.map(|(timestamp_ms, offset)| TimeEntry { timestamp_ms, offset });
+        if let Some(written) =
+            self.handles.with_tails(|tails| tails.finish(largest).map(|()| tails.written()))
+        {
+            publish_entry_counts(&self.segment, written?);
+        }
+        if let Some(file) = self.handles.index(&self.segment, folder, FileRole::TxnIndex)? {
+            let size = u64::try_from(txn::ENTRY_SIZE).unwrap_or(u64::MAX);
+            let size = u64::from(self.txn_count).saturating_mul(size);
+            if file.metadata()?.size_bytes > size {
+                file.set_size(size)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts the log in front of the batch that holds `offset` or follows it; gives the bytes that
+    /// went. Indexes are cut first: what they name is always there.
+    pub fn truncate_to(
+        &mut self,
+        folder: &Folder,
+        settings: &SegmentSettings,
+        offset: i64,
+        now_ms: i64,
+    ) -> Result<u64> {
+        // spec: segments 3.7
+        self.cut_what_failed()?;
+        self.touch_indexes(folder, settings)?;
+        let end = self.size_bytes();
+        let cut = self.segment.translate(folder, offset)?;
+        let written = self.handles.with_tails(|tails| {
+            tails.truncate_to(offset, settings.index_bytes).map(|()| tails.written())
+        });
+        if let Some(written) = written {
+            publish_entry_counts(&self.segment, written?);
+        }
+        self.truncate_txns(folder, offset)?;
+        let position = cut.map_or(end, |place| place.position);
+        if position < end {
+            self.segment.truncated();
+            self.segment.set_size_bytes(position);
+            self.segment.set_recent(Some(RecentBatches::new(self.base_offset(), position == 0)));
+            self.is_dirty_behind = true;
+            self.cut_what_failed()?;
+        }
+        if position == 0 {
+            self.created_ms = now_ms;
+            self.rolling_timestamp = None;
+        }
+        self.bytes_since_index = 0;
+        self.recompute_max_timestamp(folder)?;
+        Ok(end - position)
+    }
+
+    fn truncate_txns(&mut self, folder: &Folder, offset: i64) -> Result<()> {
+        let Some(file) = self.handles.index(&self.segment, folder, FileRole::TxnIndex)? else {
+            return Ok(());
+        };
+        let mut entries = vec![0; self.txn_size()];
+        let read = file.read_at(&mut entries, 0)?;
+        entries.truncate(read);
+        let entries = crate::index::TxnEntries::new(&entries);
+        let kept = entries.count_below(offset);
+        self.txn_last_offset =
+            kept.checked_sub(1).and_then(|slot| entries.get(slot)).map(|txn| txn.last_offset);
+        self.txn_count = u32::try_from(kept).unwrap_or(u32::MAX);
+        self.segment.set_entry_count(FileRole::TxnIndex, Some(self.txn_count));
+        file.set_size(u64::try_from(self.txn_size()).unwrap_or(u64::MAX))
+    }
+
+    fn txn_size(&self) -> usize {
+        usize::try_from(self.txn_count).unwrap_or(usize::MAX).saturating_mul(txn::ENTRY_SIZE)
+    }
+
+    fn recompute_max_timestamp(&mut self, folder: &Folder) -> Result<()> {
+        // spec: segments 3.7
+        self.segment.set_max_timestamp(None);
+        let mut largest = self.segment.max_timestamp(folder)?;
+        let from = self.segment.position_before(folder, largest.1)?;
+        self.segment.for_each_header(folder, from, |header, _, _| {
+            if header.max_timestamp > largest.0 {
+                largest = (header.max_timestamp, header.last_offset());
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        self.segment.set_max_timestamp(Some(largest));
+        Ok(())
+    }
+
+    /// Ends the writing: what readers share of it stays. Its files must be
+    /// [finished](Self::finish_files).
+    pub fn seal(self, folder: &Folder) -> Arc<LogSegment> {
+        *self.handles.tails.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        for role in [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex] {
+            self.segment.set_entry_count(role, None);
+        }
+        self.segment.set_recent(None);
+        folder.open_files().opened(&self.segment);
+        self.segment
+    }
+
+    /// Lets go of all files.
+    pub fn close(self) {
+        *self.handles.tails.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.segment.close();
+    }
+}
+
+/// Makes the indexes of a segment that is written to, once.
+fn touch(
+    segment: &LogSegment,
+    handles: &SegmentHandles,
+    folder: &Folder,
+    settings: &SegmentSettings,
+) -> Result<()> {
+    // spec: segments 9.9. A new segment has only its log until something needs an index.
+    let mut tails = handles.tails.lock().unwrap_or_else(PoisonError::into_inner);
+    if tails.is_some() || segment.with_recent(|_| ()).is_none() {
+        return Ok(());
+    }
+    let offset = handles.index_or_new(segment, folder, FileRole::OffsetIndex)?;
+    let time = handles.index_or_new(segment, folder, FileRole::TimeIndex)?;
+    let opened = IndexTails::open(segment.base_offset(), (offset, time), settings.index_bytes)?;
+    publish_entry_counts(segment, opened.written());
+    *tails = Some(opened);
+    Ok(())
+}
+
+fn publish_entry_counts(segment: &LogSegment, (offset_entries, time_entries): (u32, u32)) {
+    segment.set_entry_count(FileRole::OffsetIndex, Some(offset_entries));
+    segment.set_entry_count(FileRole::TimeIndex, Some(time_entries));
+}
+
+/// A number of milliseconds below `limit_ms`, another one each time.
+fn jitter(limit_ms: i64) -> i64 {
+    use std::hash::{BuildHasher, RandomState};
+    let Ok(limit) = u64::try_from(limit_ms) else { return 0 };
+    if limit == 0 {
+        return 0;
+    }
+    i64::try_from(RandomState::new().hash_one(0_u64) % limit).unwrap_or(0)
+}
+
+/// Removes a file that may not be there.
+pub(crate) fn remove_if_there(folder: &Folder, path: &Path) -> Result<()> {
+    match folder.storage().remove_file(path) {
+        Err(error) if error.kind() == Kind::NotFound => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,53 @@
+//! Where do the files of a partition lie?
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::name::{FileName, FileRole};
+use super::open_files::OpenFiles;
+use crate::io::Storage;
+
+/// The directory of a partition, which may be renamed while its segments are read.
+#[derive(Debug)]
+pub struct Folder {
+    storage: Arc<dyn Storage>,
+    path: ArcSwap<PathBuf>,
+    open_files: Arc<OpenFiles>,
+}
+
+impl Folder {
+    /// The directory at `path`.
+    #[must_use]
+    pub fn new(storage: Arc<dyn Storage>, path: &Path, open_files: Arc<OpenFiles>) -> Self {
+        Folder { storage, path: ArcSwap::from_pointee(path.to_path_buf()), open_files }
+    }
+
+    /// The disk that it lies on.
+    #[must_use]
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// Its path now.
+    #[must_use]
+    pub fn path(&self) -> Arc<PathBuf> {
+        self.path.load_full()
+    }
+
+    /// Says that it was renamed.
+    pub fn renamed(&self, path: &Path) {
+        self.path.store(Arc::new(path.to_path_buf()));
+    }
+
+    /// The path of a live file of a segment.
+    #[must_use]
+    pub fn file(&self, offset: i64, role: FileRole) -> PathBuf {
+        self.path.load().join(FileName::live(offset, role).format())
+    }
+
+    pub(super) fn open_files(&self) -> &OpenFiles {
+        &self.open_files
+    }
+}

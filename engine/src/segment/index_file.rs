@@ -1,0 +1,81 @@
+//! Which entry of an index file is the last that is not above a target? By few reads, without
+//! holding the file in memory.
+
+use crate::error::Result;
+use crate::io::File;
+
+/// Entries that are read at a time. A small index is read whole.
+const BLOCK_ENTRIES: u64 = 512;
+
+/// An index file and how its entries compare.
+pub(super) struct IndexFile<'a, K> {
+    pub(super) file: &'a dyn File,
+    pub(super) entry_size: usize,
+    /// Entries that count; what lies behind them in the file does not.
+    pub(super) count: u64,
+    /// The key of an entry, rising from entry to entry.
+    pub(super) key: K,
+}
+
+impl<K: Fn(&[u8]) -> i64> IndexFile<'_, K> {
+    /// The last entry whose key is at most `target`. `guess` is the slot where it may be: a right
+    /// guess costs one read.
+    pub(super) fn lower_bound(&self, target: i64, guess: u64) -> Result<Option<Vec<u8>>> {
+        // All entries before `first` are at most the target, `best` is the last of them; all from
+        // `end` on are above it.
+        let (mut first, mut end) = (0, self.count);
+        let mut best = None;
+        let mut middle = guess;
+        let mut block = Vec::new();
+        while first < end {
+            let count = BLOCK_ENTRIES.min(end - first);
+            let start = middle.saturating_sub(count / 2).clamp(first, end - count);
+            let found = self.read(start, count, &mut block)?;
+            let entries = block.chunks_exact(self.entry_size);
+            let below = entries.take_while(|entry| (self.key)(entry) <= target).count();
+            if let Some(last) = below.checked_sub(1) {
+                best = block.chunks_exact(self.entry_size).nth(last).map(<[u8]>::to_vec);
+                let passed = start + u64::try_from(below).unwrap_or(u64::MAX);
+                if passed < start + found {
+                    return Ok(best);
+                }
+                first = passed;
+                if found < count {
+                    // The file was cut while it was read.
+                    return Ok(best);
+                }
+            } else {
+                end = start;
+            }
+            middle = first + (end - first) / 2;
+        }
+        Ok(best)
+    }
+
+    /// The last entry.
+    pub(super) fn last(&self) -> Result<Option<Vec<u8>>> {
+        let Some(slot) = self.count.checked_sub(1) else { return Ok(None) };
+        let mut entry = Vec::new();
+        let found = self.read(slot, 1, &mut entry)?;
+        Ok((found == 1).then_some(entry))
+    }
+
+    /// The bytes of all entries.
+    pub(super) fn all(&self) -> Result<Vec<u8>> {
+        let mut entries = Vec::new();
+        self.read(0, self.count, &mut entries)?;
+        Ok(entries)
+    }
+
+    /// Reads entries into `block`; gives how many were there.
+    fn read(&self, start: u64, count: u64, block: &mut Vec<u8>) -> Result<u64> {
+        let size = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(self.entry_size);
+        block.clear();
+        block.resize(size, 0);
+        let entry_size = u64::try_from(self.entry_size).unwrap_or(u64::MAX);
+        let read = self.file.read_at(block, start.saturating_mul(entry_size))?;
+        let found = read / self.entry_size;
+        block.truncate(found * self.entry_size);
+        Ok(u64::try_from(found).unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,275 @@
+//! How do the index files of the segment that is written to grow?
+//!
+//! Entries gather in memory and go to the files a block at a time, and before anything depends on
+//! them: a flush, a roll, a close. Until then a reader scans a little further.
+
+use std::sync::Arc;
+
+use crate::bytes;
+use crate::error::Result;
+use crate::index::{TimeEntry, offset, time};
+use crate::io::File;
+use crate::units::{NO_TIMESTAMP, is_addressable};
+
+/// Entries of one index that gather in memory.
+const PENDING_ENTRIES_MAX: usize = 128;
+
+/// One index file that grows.
+#[derive(Debug)]
+pub(super) struct IndexTail {
+    file: Arc<dyn File>,
+    entry_size: usize,
+    max_count: u32,
+    /// Entries in the file.
+    written: u32,
+    pending: Vec<u8>,
+    /// The length of the file as far as it is known.
+    file_size: u64,
+}
+
+impl IndexTail {
+    /// The tail of a file that holds `count` entries, with room for `max_size_bytes` of them.
+    fn open(
+        file: Arc<dyn File>,
+        entry_size: usize,
+        count: u32,
+        max_size_bytes: u32,
+    ) -> Result<Self> {
+        let size = u32::try_from(entry_size).unwrap_or(u32::MAX);
+        let file_size = file.metadata()?.size_bytes;
+        let max_count = (max_size_bytes / size).max(count);
+        let mut tail = IndexTail {
+            file,
+            entry_size,
+            max_count,
+            written: count,
+            pending: Vec::new(),
+            file_size,
+        };
+        tail.set_file_size(u64::from(max_count))?;
+        Ok(tail)
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        let pending = self.pending.len() / self.entry_size;
+        self.written.saturating_add(u32::try_from(pending).unwrap_or(u32::MAX))
+    }
+
+    /// Entries that are in the file.
+    pub(super) fn written(&self) -> u32 {
+        self.written
+    }
+
+    fn push(&mut self, entry: &[u8]) {
+        self.pending.extend_from_slice(entry);
+    }
+
+    /// Writes what has gathered. It stays gathered when that fails.
+    fn write_out(&mut self) -> Result<()> {
+        if !self.pending.is_empty() {
+            self.file.write_at(&self.pending, self.position(self.written))?;
+            self.written = self.count();
+            self.pending.clear();
+            self.file_size = self.file_size.max(self.position(self.written));
+        }
+        Ok(())
+    }
+
+    /// Drops the entries behind the first `count`; all of them must be in the file.
+    fn keep(&mut self, count: u32) {
+        self.written = self.written.min(count);
+    }
+
+    /// Gives the file the length of this many entries.
+    fn set_file_size(&mut self, count: u64) -> Result<()> {
+        let size = count.saturating_mul(u64::try_from(self.entry_size).unwrap_or(u64::MAX));
+        if self.file_size != size {
+            self.file.set_size(size)?;
+            self.file_size = size;
+        }
+        Ok(())
+    }
+
+    fn position(&self, count: u32) -> u64 {
+        u64::from(count).saturating_mul(u64::try_from(self.entry_size).unwrap_or(u64::MAX))
+    }
+}
+
+/// The offset and the time index of the segment that is written to.
+#[derive(Debug)]
+pub(super) struct IndexTails {
+    base_offset: i64,
+    offset: IndexTail,
+    time: IndexTail,
+    last_offset: i64,
+    last_time: TimeEntry,
+}
+
+impl IndexTails {
+    /// The tails of two files whose entries are all valid. The files get their full length, as they
+    /// have while a segment is active.
+    pub(super) fn open(
+        base_offset: i64,
+        (offset_file, time_file): (Arc<dyn File>, Arc<dyn File>),
+        max_size_bytes: u32,
+    ) -> Result<Self> {
+        let (offset_count, last) = last_entry(&*offset_file, offset::ENTRY_SIZE)?;
+        let last_offset = last.map_or(base_offset, |entry| relative(base_offset, &entry, 0));
+        let (time_count, last) = last_entry(&*time_file, time::ENTRY_SIZE)?;
+        let last_time = last.map_or(none(base_offset), |entry| TimeEntry {
+            timestamp_ms: bytes::get_i64(&entry, 0).unwrap_or(NO_TIMESTAMP),
+            offset: relative(base_offset, &entry, 8),
+        });
+        Ok(IndexTails {
+            base_offset,
+            offset: IndexTail::open(offset_file, offset::ENTRY_SIZE, offset_count, max_size_bytes)?,
+            time: IndexTail::open(time_file, time::ENTRY_SIZE, time_count, max_size_bytes)?,
+            last_offset,
+            last_time,
+        })
+    }
+
+    /// The last entry of the time index; timestamp -1 at the base offset when there is none.
+    pub(super) fn last_time(&self) -> TimeEntry {
+        self.last_time
+    }
+
+    /// Entries in the files: of the offset index and of the time index.
+    pub(super) fn written(&self) -> (u32, u32) {
+        (self.offset.written(), self.time.written())
+    }
+
+    /// Entries in all: of the offset index and of the time index.
+    pub(super) fn counts(&self) -> (u32, u32) {
+        (self.offset.count(), self.time.count())
+    }
+
+    /// How many entries there may be: of the offset index and of the time index.
+    pub(super) fn max_counts(&self) -> (u32, u32) {
+        (self.offset.max_count, self.time.max_count)
+    }
+
+    /// Whether the segment must be rolled before another entry is added.
+    pub(super) fn is_full(&self) -> bool {
+        // spec: indexes 1.3. The last slot of the time index is kept for roll and close.
+        self.offset_is_full() || self.time_is_full()
+    }
+
+    fn offset_is_full(&self) -> bool {
+        self.offset.count() >= self.offset.max_count
+    }
+
+    fn time_is_full(&self) -> bool {
+        self.time.count().saturating_add(1) >= self.time.max_count
+    }
+
+    /// Adds the entries of one batch: its last offset at its position, and the largest timestamp
+    /// so far. An index that is full, or whose file already goes further, stays as it is: look-ups
+    /// scan a little further then.
+    pub(super) fn push(&mut self, last_offset: i64, position: u32, largest: TimeEntry) {
+        // spec: segments 3.3
+        let rises = self.offset.count() == 0 || last_offset > self.last_offset;
+        let fits = is_addressable(self.base_offset, last_offset);
+        if rises && fits && !self.offset_is_full() {
+            self.offset.push(&self.relative(last_offset).to_be_bytes());
+            self.offset.push(&position.to_be_bytes());
+            self.last_offset = last_offset;
+        }
+        if !self.time_is_full() {
+            self.push_time(largest);
+        }
+        if self.offset.pending.len() >= PENDING_ENTRIES_MAX * offset::ENTRY_SIZE {
+            // They stay gathered when it fails; a flush tries again and tells.
+            let _ = self.write_out();
+        }
+    }
+
+    fn push_time(&mut self, largest: TimeEntry) {
+        // spec: indexes 3.2
+        let goes_back = self.time.count() > 0 && largest.offset < self.last_time.offset;
+        if largest.timestamp_ms <= self.last_time.timestamp_ms
+            || goes_back
+            || !is_addressable(self.base_offset, largest.offset)
+        {
+            return;
+        }
+        self.time.push(&largest.timestamp_ms.to_be_bytes());
+        self.time.push(&self.relative(largest.offset).to_be_bytes());
+        self.last_time = largest;
+    }
+
+    /// Writes what has gathered.
+    pub(super) fn write_out(&mut self) -> Result<()> {
+        self.offset.write_out()?;
+        self.time.write_out()
+    }
+
+    /// Writes what has gathered and the entry of the largest timestamp, and cuts the files to
+    /// their entries, as they are once the segment is not written to any more.
+    pub(super) fn finish(&mut self, largest: Option<TimeEntry>) -> Result<()> {
+        // spec: segments 3.7, onBecomeInactive. The last slot was kept for this entry.
+        if let Some(largest) = largest
+            && self.time.count() < self.time.max_count
+        {
+            self.push_time(largest);
+        }
+        self.write_out()?;
+        self.offset.set_file_size(u64::from(self.offset.written))?;
+        self.time.set_file_size(u64::from(self.time.written))
+    }
+
+    /// Drops the entries at or behind `offset`, and gives the files their full length.
+    pub(super) fn truncate_to(&mut self, offset: i64, max_size_bytes: u32) -> Result<()> {
+        self.write_out()?;
+        let read = |tail: &IndexTail| -> Result<Vec<u8>> {
+            let size = usize::try_from(tail.position(tail.written)).unwrap_or(usize::MAX);
+            let mut bytes = vec![0; size];
+            let read = tail.file.read_at(&mut bytes, 0)?;
+            bytes.truncate(read);
+            Ok(bytes)
+        };
+        let offsets = read(&self.offset)?;
+        let entries = crate::index::OffsetEntries::new(&offsets, self.base_offset);
+        let kept = entries.count_below(offset);
+        let last_kept = kept.checked_sub(1).and_then(|slot| entries.get(slot));
+        self.offset.keep(u32::try_from(kept).unwrap_or(u32::MAX));
+        self.last_offset = last_kept.map_or(self.base_offset, |entry| entry.offset);
+        let times = read(&self.time)?;
+        let entries = crate::index::TimeEntries::new(&times, self.base_offset);
+        let kept = entries.count_below(offset);
+        let last_kept = kept.checked_sub(1).and_then(|slot| entries.get(slot));
+        self.time.keep(u32::try_from(kept).unwrap_or(u32::MAX));
+        self.last_time = last_kept.unwrap_or(none(self.base_offset));
+        for tail in [&mut self.offset, &mut self.time] {
+            // Cut first, so that what is dropped reads as zeros when the file grows again.
+            tail.set_file_size(u64::from(tail.written))?;
+            let size = u32::try_from(tail.entry_size).unwrap_or(u32::MAX);
+            tail.max_count = (max_size_bytes / size).max(tail.written);
+            tail.set_file_size(u64::from(tail.max_count))?;
+        }
+        Ok(())
+    }
+
+    fn relative(&self, offset: i64) -> u32 {
+        u32::try_from(offset.wrapping_sub(self.base_offset)).unwrap_or(u32::MAX)
+    }
+}
+
+fn none(base_offset: i64) -> TimeEntry {
+    TimeEntry { timestamp_ms: NO_TIMESTAMP, offset: base_offset }
+}
+
+/// How many whole entries a file has, and the last of them.
+fn last_entry(file: &dyn File, entry_size: usize) -> Result<(u32, Option<Vec<u8>>)> {
+    // spec: indexes 1.2. Every slot up to the end of the file counts.
+    let size = u64::try_from(entry_size).unwrap_or(u64::MAX);
+    let count = u32::try_from(file.metadata()?.size_bytes / size).unwrap_or(u32::MAX);
+    let Some(slot) = count.checked_sub(1) else { return Ok((0, None)) };
+    let mut entry = vec![0; entry_size];
+    let read = file.read_at(&mut entry, u64::from(slot).saturating_mul(size))?;
+    Ok(if read == entry_size { (count, Some(entry)) } else { (0, None) })
+}
+
+fn relative(base_offset: i64, entry: &[u8], at: usize) -> i64 {
+    base_offset.wrapping_add(i64::from(bytes::get_i32(entry, at).unwrap_or(0)))
+}

@@ -1,0 +1,251 @@
+//! One segment of a log that is read, and perhaps written to, now.
+//!
+//! It costs little until it is used: no file is open and no index in memory. Readers and the writer
+//! share it; what the writer has appended becomes visible by [`LogSegment::size_bytes`], last.
+
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arc_swap::ArcSwapOption;
+
+use super::folder::Folder;
+use super::index_tails::IndexTails;
+use super::name::FileRole;
+use super::recent::RecentBatches;
+use crate::error::{Kind, Result};
+use crate::io::{File, OpenMode};
+
+/// "Every entry that the file holds", as a count of index entries.
+const WHOLE_FILE: u32 = u32::MAX;
+/// "Not known yet", as a largest timestamp.
+const UNKNOWN: i64 = i64::MIN;
+
+/// A segment of a log.
+#[derive(Debug)]
+pub struct LogSegment {
+    base_offset: i64,
+    size_bytes: AtomicU64,
+    max_timestamp_ms: AtomicI64,
+    offset_of_max_timestamp: AtomicI64,
+    offset_entries: AtomicU32,
+    time_entries: AtomicU32,
+    txn_entries: AtomicU32,
+    truncations: AtomicU32,
+    handles: ArcSwapOption<SegmentHandles>,
+    /// While the segment is written to.
+    recent: ArcSwapOption<RecentBatches>,
+}
+
+/// The open files of a segment. Indexes are opened when they are needed.
+#[derive(Debug)]
+pub struct SegmentHandles {
+    log: Arc<dyn File>,
+    offset_index: OnceLock<Arc<dyn File>>,
+    time_index: OnceLock<Arc<dyn File>>,
+    txn_index: OnceLock<Arc<dyn File>>,
+    /// The growing ends of the indexes while the segment is written to.
+    pub(super) tails: Mutex<Option<IndexTails>>,
+}
+
+impl LogSegment {
+    /// A segment whose log has `size_bytes`.
+    #[must_use]
+    pub fn new(base_offset: i64, size_bytes: u64) -> Self {
+        LogSegment {
+            base_offset,
+            size_bytes: AtomicU64::new(size_bytes),
+            max_timestamp_ms: AtomicI64::new(UNKNOWN),
+            offset_of_max_timestamp: AtomicI64::new(base_offset),
+            offset_entries: AtomicU32::new(WHOLE_FILE),
+            time_entries: AtomicU32::new(WHOLE_FILE),
+            txn_entries: AtomicU32::new(WHOLE_FILE),
+            truncations: AtomicU32::new(0),
+            handles: ArcSwapOption::empty(),
+            recent: ArcSwapOption::empty(),
+        }
+    }
+
+    /// The offset that its files are named after.
+    #[must_use]
+    pub fn base_offset(&self) -> i64 {
+        self.base_offset
+    }
+
+    /// The bytes of its log that may be read.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_size_bytes(&self, size_bytes: u64) {
+        self.size_bytes.store(size_bytes, Ordering::Release);
+    }
+
+    /// How often its log was cut since it was opened. Bytes that were read before and after the
+    /// same count were not cut in between.
+    #[must_use]
+    pub fn truncations(&self) -> u32 {
+        self.truncations.load(Ordering::Acquire)
+    }
+
+    pub(super) fn truncated(&self) {
+        self.truncations.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The largest timestamp of its batches and the last offset of the batch that has it, where
+    /// that is in memory.
+    #[must_use]
+    pub fn known_max_timestamp(&self) -> Option<(i64, i64)> {
+        // The offset is stored first, and never goes back but with a truncation.
+        let timestamp_ms = self.max_timestamp_ms.load(Ordering::Acquire);
+        let offset = self.offset_of_max_timestamp.load(Ordering::Acquire);
+        (timestamp_ms != UNKNOWN).then_some((timestamp_ms, offset))
+    }
+
+    pub(super) fn set_max_timestamp(&self, known: Option<(i64, i64)>) {
+        let (timestamp_ms, offset) = known.unwrap_or((UNKNOWN, self.base_offset));
+        self.offset_of_max_timestamp.store(offset, Ordering::Release);
+        self.max_timestamp_ms.store(timestamp_ms, Ordering::Release);
+    }
+
+    /// How many entries of an index file of `size_bytes` count.
+    pub(super) fn entry_count(&self, role: FileRole, size_bytes: u64, entry_size: usize) -> u64 {
+        let whole = size_bytes / u64::try_from(entry_size).unwrap_or(u64::MAX).max(1);
+        match self.entries(role).load(Ordering::Acquire) {
+            WHOLE_FILE => whole,
+            count => whole.min(u64::from(count)),
+        }
+    }
+
+    /// Says how many entries of an index file count; `None`: all that it holds.
+    pub(super) fn set_entry_count(&self, role: FileRole, count: Option<u32>) {
+        self.entries(role).store(count.unwrap_or(WHOLE_FILE), Ordering::Release);
+    }
+
+    fn entries(&self, role: FileRole) -> &AtomicU32 {
+        match role {
+            FileRole::OffsetIndex => &self.offset_entries,
+            FileRole::TimeIndex => &self.time_entries,
+            FileRole::TxnIndex | FileRole::Log | FileRole::Snapshot => &self.txn_entries,
+        }
+    }
+
+    /// The newest batches, while the segment is written to.
+    pub(super) fn recent(&self) -> Option<Arc<RecentBatches>> {
+        self.recent.load_full()
+    }
+
+    /// The same for a look alone.
+    pub(super) fn with_recent<T>(&self, look: impl FnOnce(&RecentBatches) -> T) -> Option<T> {
+        self.recent.load().as_deref().map(look)
+    }
+
+    pub(super) fn set_recent(&self, recent: Option<RecentBatches>) {
+        self.recent.store(recent.map(Arc::new));
+    }
+
+    /// Its files, opened now if they are not open.
+    ///
+    /// # Errors
+    /// `NotFound` when the segment was deleted meanwhile; what opening a file may fail with.
+    pub fn handles(self: &Arc<Self>, folder: &Folder) -> Result<Arc<SegmentHandles>> {
+        if let Some(handles) = self.handles.load_full() {
+            return Ok(handles);
+        }
+        let path = folder.file(self.base_offset, FileRole::Log);
+        let handles = Arc::new(SegmentHandles::new(
+            folder.storage().open(&path, OpenMode::ReadWrite)?.into(),
+        ));
+        self.handles.store(Some(Arc::clone(&handles)));
+        folder.open_files().opened(self);
+        Ok(handles)
+    }
+
+    /// Takes the open files of the segment that is written to, which stay open.
+    pub(super) fn set_handles(&self, handles: Arc<SegmentHandles>) {
+        self.handles.store(Some(handles));
+    }
+
+    /// Whether files of it are open.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.handles.load().is_some()
+    }
+
+    /// Lets go of its open files; leases keep theirs.
+    pub(super) fn let_go(&self) -> Option<Arc<SegmentHandles>> {
+        // The segment that is written to keeps its files.
+        if self.recent.load().is_some() { None } else { self.handles.swap(None) }
+    }
+
+    /// Lets go of its files whatever it is used for.
+    pub(crate) fn close(&self) {
+        self.recent.store(None);
+        self.handles.store(None);
+    }
+}
+
+impl SegmentHandles {
+    pub(super) fn new(log: Arc<dyn File>) -> Self {
+        SegmentHandles {
+            log,
+            offset_index: OnceLock::new(),
+            time_index: OnceLock::new(),
+            txn_index: OnceLock::new(),
+            tails: Mutex::new(None),
+        }
+    }
+
+    /// The log.
+    #[must_use]
+    pub fn log(&self) -> &Arc<dyn File> {
+        &self.log
+    }
+
+    fn slot(&self, role: FileRole) -> &OnceLock<Arc<dyn File>> {
+        match role {
+            FileRole::OffsetIndex => &self.offset_index,
+            FileRole::TimeIndex => &self.time_index,
+            FileRole::TxnIndex | FileRole::Log | FileRole::Snapshot => &self.txn_index,
+        }
+    }
+
+    /// An index file; `None` when there is none.
+    pub(crate) fn index(
+        &self,
+        segment: &LogSegment,
+        folder: &Folder,
+        role: FileRole,
+    ) -> Result<Option<Arc<dyn File>>> {
+        if let Some(file) = self.slot(role).get() {
+            return Ok(Some(Arc::clone(file)));
+        }
+        let path = folder.file(segment.base_offset, role);
+        let file = match folder.storage().open(&path, OpenMode::ReadWrite) {
+            Ok(file) => file.into(),
+            Err(error) if error.kind() == Kind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Arc::clone(self.slot(role).get_or_init(|| file))))
+    }
+
+    /// An index file, made empty when there is none.
+    pub(super) fn index_or_new(
+        &self,
+        segment: &LogSegment,
+        folder: &Folder,
+        role: FileRole,
+    ) -> Result<Arc<dyn File>> {
+        if let Some(file) = self.index(segment, folder, role)? {
+            return Ok(file);
+        }
+        let path = folder.file(segment.base_offset, role);
+        let file: Arc<dyn File> = folder.storage().open(&path, OpenMode::CreateNew)?.into();
+        Ok(Arc::clone(self.slot(role).get_or_init(|| file)))
+    }
+
+    /// Does something with the growing ends of the indexes, where there are any.
+    pub(super) fn with_tails<T>(&self, act: impl FnOnce(&mut IndexTails) -> T) -> Option<T> {
+        self.tails.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(act)
+    }
+}

@@ -1,0 +1,198 @@
+//! Where are the newest batches of the segment that is written to?
+//!
+//! A ring of their places, so that a reader at the tail of a log needs no system call. One writer
+//! pushes, any number of readers look, and neither waits for the other.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Batches that are remembered. Readers trust half of them, so that a writer has the other half to
+/// go on before it overtakes a reader.
+const SLOTS: u64 = 128;
+const TRUSTED: u64 = SLOTS / 2;
+
+/// Where a batch lies in its segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchPlace {
+    /// The first offset; of a batch of an old format, the last one.
+    pub base_offset: i64,
+    /// The last offset.
+    pub last_offset: i64,
+    /// Its first byte in the log.
+    pub position: u64,
+    /// Its bytes.
+    pub size_bytes: u64,
+}
+
+/// What a ring knows of an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recent {
+    /// The first batch that ends at the offset or behind it.
+    Found(BatchPlace),
+    /// Every batch of the segment ends before it.
+    Behind,
+    /// Too old to be remembered.
+    Unknown,
+}
+
+#[derive(Debug)]
+struct Slot {
+    /// Last offset above the base, then first offset above the base.
+    offsets: AtomicU64,
+    /// Position, then size.
+    place: AtomicU64,
+}
+
+/// The newest batches of one segment.
+#[derive(Debug)]
+pub struct RecentBatches {
+    base_offset: i64,
+    /// Whether the first batch pushed is the first of the segment.
+    is_from_start: bool,
+    pushed: AtomicU64,
+    slots: Box<[Slot]>,
+}
+
+impl RecentBatches {
+    /// An empty ring for the segment at `base_offset`; `is_from_start` says that it has no batch
+    /// yet.
+    #[must_use]
+    pub fn new(base_offset: i64, is_from_start: bool) -> Self {
+        let slot = |_| Slot { offsets: AtomicU64::new(0), place: AtomicU64::new(0) };
+        RecentBatches {
+            base_offset,
+            is_from_start,
+            pushed: AtomicU64::new(0),
+            slots: (0..SLOTS).map(slot).collect(),
+        }
+    }
+
+    /// Remembers the next batch. One writer at a time.
+    pub fn push(&self, batch: &BatchPlace) {
+        let pushed = self.pushed.load(Ordering::Relaxed);
+        let relative = |offset: i64| offset.wrapping_sub(self.base_offset).cast_unsigned();
+        let slot = self.slot(pushed);
+        // Who sees what is written below sees the count above, too, and does not trust the slot.
+        fence(Ordering::Release);
+        let offsets = pack(relative(batch.last_offset), relative(batch.base_offset));
+        slot.offsets.store(offsets, Ordering::Relaxed);
+        slot.place.store(pack(batch.position, batch.size_bytes), Ordering::Relaxed);
+        self.pushed.store(pushed.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Looks for the batch of an offset.
+    #[must_use]
+    pub fn find(&self, offset: i64) -> Recent {
+        let end = self.pushed.load(Ordering::Acquire);
+        let first = end.saturating_sub(TRUSTED);
+        let (mut low, mut high) = (first, end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.at(middle).last_offset < offset {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let found = if low == end {
+            // An empty ring knows nothing of a segment that had batches before.
+            if end > 0 || self.is_from_start { Recent::Behind } else { Recent::Unknown }
+        } else {
+            let batch = self.at(low);
+            let is_first_of_all = low == 0 && self.is_from_start;
+            if low == first && !is_first_of_all && batch.base_offset > offset {
+                Recent::Unknown
+            } else {
+                Recent::Found(batch)
+            }
+        };
+        // The slot of the n-th batch is written over from the moment that `SLOTS` more are there.
+        fence(Ordering::Acquire);
+        if self.pushed.load(Ordering::Relaxed) >= first + SLOTS { Recent::Unknown } else { found }
+    }
+
+    fn at(&self, number: u64) -> BatchPlace {
+        let slot = self.slot(number);
+        let (last, first) = unpack(slot.offsets.load(Ordering::Relaxed));
+        let (position, size_bytes) = unpack(slot.place.load(Ordering::Relaxed));
+        let absolute = |relative: u64| self.base_offset.wrapping_add_unsigned(relative);
+        BatchPlace {
+            base_offset: absolute(first),
+            last_offset: absolute(last),
+            position,
+            size_bytes,
+        }
+    }
+
+    fn slot(&self, number: u64) -> &Slot {
+        let slot = usize::try_from(number % SLOTS).unwrap_or(0);
+        self.slots.get(slot).expect("a remainder is below the number of slots")
+    }
+}
+
+/// Two numbers below 2^32 in one word: positions and relative offsets of a segment are.
+fn pack(high: u64, low: u64) -> u64 {
+    high << 32 | low & u64::from(u32::MAX)
+}
+
+fn unpack(word: u64) -> (u64, u64) {
+    (word >> 32, word & u64::from(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(number: i64) -> BatchPlace {
+        BatchPlace {
+            base_offset: 1000 + number * 10,
+            last_offset: 1000 + number * 10 + 7,
+            position: number.unsigned_abs() * 100,
+            size_bytes: 100,
+        }
+    }
+
+    #[test]
+    fn a_batch_is_found_by_every_offset_that_it_answers_for() {
+        let ring = RecentBatches::new(1000, true);
+        assert_eq!(ring.find(1000), Recent::Behind);
+        (0..3).for_each(|number| ring.push(&place(number)));
+        for offset in 990..1008 {
+            assert_eq!(ring.find(offset), Recent::Found(place(0)), "{offset}");
+        }
+        for offset in 1008..1018 {
+            assert_eq!(ring.find(offset), Recent::Found(place(1)), "{offset}");
+        }
+        assert_eq!(ring.find(1027), Recent::Found(place(2)));
+        assert_eq!(ring.find(1028), Recent::Behind);
+    }
+
+    #[test]
+    fn what_lies_before_the_ring_is_not_known() {
+        let ring = RecentBatches::new(1000, false);
+        assert_eq!(ring.find(1000), Recent::Unknown);
+        ring.push(&place(5));
+        assert_eq!(ring.find(1049), Recent::Unknown, "a batch before may hold it");
+        assert_eq!(ring.find(1050), Recent::Found(place(5)));
+        (6..1000).for_each(|number| ring.push(&place(number)));
+        assert_eq!(ring.find(1050), Recent::Unknown);
+        let oldest = 1000 - i64::try_from(TRUSTED).unwrap();
+        assert_eq!(ring.find(1000 + oldest * 10), Recent::Found(place(oldest)));
+        assert_eq!(ring.find(1000 + oldest * 10 - 1), Recent::Unknown);
+    }
+
+    #[test]
+    fn a_reader_never_sees_half_of_a_batch() {
+        let ring = RecentBatches::new(1000, true);
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..200_000).for_each(|number| ring.push(&place(number))));
+            let mut wanted = 0;
+            while wanted < 199_990 {
+                let pushed = i64::try_from(ring.pushed.load(Ordering::Acquire)).unwrap();
+                wanted = (pushed - 5).max(0);
+                if let Recent::Found(found) = ring.find(1000 + wanted * 10) {
+                    assert_eq!(found, place(wanted));
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,348 @@
+//! Where in a segment is an offset, or a timestamp?
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::folder::Folder;
+use super::index_file::IndexFile;
+use super::log_segment::{LogSegment, SegmentHandles};
+use super::name::FileRole;
+use super::recent::{BatchPlace, Recent};
+use super::walk::HeaderWalk;
+use crate::bytes;
+use crate::error::{Error, Result};
+use crate::index::{AbortedTxn, OffsetEntries, OffsetEntry, TimeEntry, TxnEntries};
+use crate::index::{offset, time, txn};
+use crate::record::{BatchHeader, BatchReader, Record};
+use crate::units::{NO_LEADER_EPOCH, NO_TIMESTAMP};
+
+/// The largest batch that is opened to look for a timestamp.
+const BATCH_BYTES_MAX: usize = 1 << 30;
+
+/// The record that answers for a timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimestampAndOffset {
+    /// The record's timestamp in milliseconds.
+    pub timestamp_ms: i64,
+    /// Its offset.
+    pub offset: i64,
+    /// The leader epoch of its batch, if it has one.
+    pub leader_epoch: Option<i32>,
+}
+
+impl LogSegment {
+    /// The first batch that ends at `offset` or behind it; `None` when every batch ends before.
+    pub fn translate(self: &Arc<Self>, folder: &Folder, offset: i64) -> Result<Option<BatchPlace>> {
+        // spec: segments 3.5
+        match self.with_recent(|recent| recent.find(offset)) {
+            Some(Recent::Found(place)) => return Ok(Some(place)),
+            Some(Recent::Behind) => return Ok(None),
+            Some(Recent::Unknown) | None => {}
+        }
+        let handles = self.handles(folder)?;
+        self.translate_in(&handles, folder, offset)
+    }
+
+    fn translate_in(
+        &self,
+        handles: &SegmentHandles,
+        folder: &Folder,
+        offset: i64,
+    ) -> Result<Option<BatchPlace>> {
+        let entry = self.lookup_offset(handles, folder, offset)?;
+        let start = u64::try_from(entry.position).unwrap_or(0);
+        let mut walk = HeaderWalk::new(&**handles.log(), start, self.size_bytes());
+        if start > 0 {
+            // An index that lies, as an unclean stop may leave it, must not hide what is there.
+            let is_right = matches!(walk.next(), Ok(Some((header, _))) if header.last_offset() == entry.offset);
+            let from = if is_right { start } else { 0 };
+            walk = HeaderWalk::new(&**handles.log(), from, self.size_bytes());
+        }
+        while let Some((header, position)) = walk.next()? {
+            if header.last_offset() >= offset {
+                return Ok(Some(place(&header, position)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The last offset index entry at or before `offset`; the base at position 0 without one.
+    pub(super) fn lookup_offset(
+        &self,
+        handles: &SegmentHandles,
+        folder: &Folder,
+        offset: i64,
+    ) -> Result<OffsetEntry> {
+        let base_offset = self.base_offset();
+        let none = OffsetEntry { offset: base_offset, position: 0 };
+        let Some(file) = handles.index(self, folder, FileRole::OffsetIndex)? else {
+            return Ok(none);
+        };
+        let count = self.entry_count(
+            FileRole::OffsetIndex,
+            file.metadata()?.size_bytes,
+            offset::ENTRY_SIZE,
+        );
+        let key = |entry: &[u8]| relative(base_offset, entry, 0);
+        let index = IndexFile { file: &*file, entry_size: offset::ENTRY_SIZE, count, key };
+        let found = index.lower_bound(offset, count / 2)?;
+        Ok(found.map_or(none, |entry| OffsetEntry {
+            offset: relative(base_offset, &entry, 0),
+            position: bytes::get_i32(&entry, 4).unwrap_or(0),
+        }))
+    }
+
+    /// The position of the batch that the last index entry at or before `offset` names.
+    pub(crate) fn position_before(self: &Arc<Self>, folder: &Folder, offset: i64) -> Result<u64> {
+        let handles = self.handles(folder)?;
+        let entry = self.lookup_offset(&handles, folder, offset)?;
+        Ok(u64::try_from(entry.position).unwrap_or(0))
+    }
+
+    fn time_index_file<T>(
+        &self,
+        handles: &SegmentHandles,
+        folder: &Folder,
+        look: impl FnOnce(&IndexFile<'_, fn(&[u8]) -> i64>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let Some(file) = handles.index(self, folder, FileRole::TimeIndex)? else { return Ok(None) };
+        let size_bytes = file.metadata()?.size_bytes;
+        let count = self.entry_count(FileRole::TimeIndex, size_bytes, time::ENTRY_SIZE);
+        let key: fn(&[u8]) -> i64 = |entry| bytes::get_i64(entry, 0).unwrap_or(i64::MAX);
+        look(&IndexFile { file: &*file, entry_size: time::ENTRY_SIZE, count, key }).map(Some)
+    }
+
+    fn decode_time(&self, entry: Option<Vec<u8>>) -> TimeEntry {
+        entry.map_or(
+            TimeEntry { timestamp_ms: NO_TIMESTAMP, offset: self.base_offset() },
+            |entry| TimeEntry {
+                timestamp_ms: bytes::get_i64(&entry, 0).unwrap_or(NO_TIMESTAMP),
+                offset: relative(self.base_offset(), &entry, 8),
+            },
+        )
+    }
+
+    /// The largest timestamp of its batches and the last offset of the batch that has it, -1 at
+    /// the base offset when there is none: from memory, else the last entry of the time index.
+    pub fn max_timestamp(self: &Arc<Self>, folder: &Folder) -> Result<(i64, i64)> {
+        // spec: segments 3.2
+        if let Some(known) = self.known_max_timestamp() {
+            return Ok(known);
+        }
+        let handles = self.handles(folder)?;
+        let last = match handles.with_tails(|tails| tails.last_time()) {
+            Some(last) => last,
+            None => {
+                let last = self.time_index_file(&handles, folder, |index| index.last())?.flatten();
+                self.decode_time(last)
+            }
+        };
+        let known = (last.timestamp_ms, last.offset);
+        self.set_max_timestamp(Some(known));
+        Ok(known)
+    }
+
+    /// The largest timestamp for retention: that of the batches, else the time of the last write
+    /// to the log.
+    pub fn largest_timestamp(self: &Arc<Self>, folder: &Folder) -> Result<i64> {
+        // spec: segments 3.7
+        let (max_timestamp, _) = self.max_timestamp(folder)?;
+        if max_timestamp >= 0 {
+            return Ok(max_timestamp);
+        }
+        Ok(self.handles(folder)?.log().metadata()?.modified_ms)
+    }
+
+    /// The largest timestamp of the first batch; `None` while there is no batch.
+    pub fn first_batch_timestamp(self: &Arc<Self>, folder: &Folder) -> Result<Option<i64>> {
+        if self.size_bytes() == 0 {
+            return Ok(None);
+        }
+        let handles = self.handles(folder)?;
+        let first = HeaderWalk::new(&**handles.log(), 0, self.size_bytes()).next()?;
+        Ok(first.map(|(header, _)| header.max_timestamp))
+    }
+
+    /// The first record at `start_offset` or behind it whose timestamp is at least `timestamp_ms`.
+    pub fn find_offset_by_timestamp(
+        self: &Arc<Self>,
+        folder: &Folder,
+        timestamp_ms: i64,
+        start_offset: i64,
+    ) -> Result<Option<TimestampAndOffset>> {
+        // spec: segments 3.7
+        let handles = self.handles(folder)?;
+        let found = self.time_index_file(&handles, folder, |index| {
+            index.lower_bound(timestamp_ms, index.count / 2)
+        })?;
+        let entry = self.decode_time(found.flatten());
+        let from = self.lookup_offset(&handles, folder, entry.offset.max(start_offset))?;
+        self.scan_for(
+            &handles,
+            u64::try_from(from.position).unwrap_or(0),
+            |record| record.timestamp_ms >= timestamp_ms && record.offset >= start_offset,
+            |header| header.max_timestamp >= timestamp_ms,
+        )
+    }
+
+    /// The first record with the largest timestamp of the segment.
+    pub fn find_max_timestamp(
+        self: &Arc<Self>,
+        folder: &Folder,
+    ) -> Result<Option<TimestampAndOffset>> {
+        // spec: segments 6.9
+        let (max_timestamp, offset) = self.max_timestamp(folder)?;
+        let handles = self.handles(folder)?;
+        let from = self.lookup_offset(&handles, folder, offset)?;
+        self.scan_for(
+            &handles,
+            u64::try_from(from.position).unwrap_or(0),
+            |record| record.timestamp_ms == max_timestamp,
+            |header| header.max_timestamp == max_timestamp,
+        )
+    }
+
+    /// The first record that is wanted, in batches that may hold one.
+    fn scan_for(
+        &self,
+        handles: &SegmentHandles,
+        from: u64,
+        is_wanted: impl Fn(&Record<'_>) -> bool,
+        may_hold: impl Fn(&BatchHeader) -> bool,
+    ) -> Result<Option<TimestampAndOffset>> {
+        let mut walk = HeaderWalk::new(&**handles.log(), from, self.size_bytes());
+        let mut reader = BatchReader::new(BATCH_BYTES_MAX);
+        let mut batch = Vec::new();
+        while let Some((header, position)) = walk.next()? {
+            if !may_hold(&header) {
+                continue;
+            }
+            batch.resize(usize::try_from(header.size_bytes).unwrap_or(usize::MAX), 0);
+            let read = handles.log().read_at(&mut batch, position)?;
+            batch.truncate(read);
+            let mut found = None;
+            let mut see = |record: &Record<'_>| {
+                if !is_wanted(record) {
+                    return ControlFlow::Continue(());
+                }
+                found = Some(TimestampAndOffset {
+                    timestamp_ms: record.timestamp_ms,
+                    offset: record.offset,
+                    leader_epoch: (header.leader_epoch != NO_LEADER_EPOCH)
+                        .then_some(header.leader_epoch),
+                });
+                ControlFlow::Break(())
+            };
+            reader.read(&header, &batch, &mut see).map_err(|fault| {
+                Error::corrupt(fault.detail).in_file(handles.log().path()).at_position(position)
+            })?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The offset behind the last whole batch, the base when there is none.
+    ///
+    /// # Errors
+    /// `Corrupt` when what follows the last index entry is no log.
+    pub fn read_next_offset(self: &Arc<Self>, folder: &Folder) -> Result<i64> {
+        // spec: segments 3.7
+        let handles = self.handles(folder)?;
+        let entry = self.lookup_offset(&handles, folder, i64::MAX)?;
+        let mut start = u64::try_from(entry.position).unwrap_or(0);
+        if start >= self.size_bytes() {
+            start = 0;
+        }
+        let mut walk = HeaderWalk::new(&**handles.log(), start, self.size_bytes());
+        let mut next = self.base_offset();
+        while let Some((header, _)) = walk.next()? {
+            next = header.next_offset();
+        }
+        Ok(next)
+    }
+
+    /// The bytes of the log from `position` up to the last whole batch before `end`, header by
+    /// header.
+    pub(crate) fn for_each_header(
+        self: &Arc<Self>,
+        folder: &Folder,
+        position: u64,
+        mut see: impl FnMut(&BatchHeader, u64, &SegmentHandles) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let handles = self.handles(folder)?;
+        let mut walk = HeaderWalk::new(&**handles.log(), position, self.size_bytes());
+        while let Some((header, position)) = walk.next()? {
+            if see(&header, position, &handles)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// An offset behind the bytes of a fetch, by the offset index: see
+    /// [`OffsetEntries::fetch_upper_bound_offset`].
+    pub fn fetch_upper_bound_offset(
+        self: &Arc<Self>,
+        folder: &Folder,
+        position: u64,
+        size_bytes: u64,
+    ) -> Result<Option<i64>> {
+        let handles = self.handles(folder)?;
+        let Some(file) = handles.index(self, folder, FileRole::OffsetIndex)? else {
+            return Ok(None);
+        };
+        // What has gathered in memory bounds a fetch, too.
+        if let Some(written) =
+            handles.with_tails(|tails| tails.write_out().map(|()| tails.written()))
+        {
+            let (offset_entries, time_entries) = written?;
+            self.set_entry_count(FileRole::OffsetIndex, Some(offset_entries));
+            self.set_entry_count(FileRole::TimeIndex, Some(time_entries));
+        }
+        let file_size = file.metadata()?.size_bytes;
+        let count = self.entry_count(FileRole::OffsetIndex, file_size, offset::ENTRY_SIZE);
+        let base_offset = self.base_offset();
+        let key = |entry: &[u8]| relative(base_offset, entry, 0);
+        let entries =
+            IndexFile { file: &*file, entry_size: offset::ENTRY_SIZE, count, key }.all()?;
+        let entries = OffsetEntries::new(&entries, base_offset);
+        // Kafka quirk: both are 32 bits, and wrap.
+        let narrow = |value: u64| i32::try_from(value).unwrap_or(i32::MAX);
+        let bound = entries.fetch_upper_bound_offset(narrow(position), narrow(size_bytes));
+        Ok(bound.map(|entry| entry.offset))
+    }
+
+    /// Adds the aborted transactions of a fetch to `found`; says whether the search is over.
+    pub fn collect_aborted(
+        self: &Arc<Self>,
+        folder: &Folder,
+        fetch_offset: i64,
+        upper_bound: i64,
+        found: &mut Vec<AbortedTxn>,
+    ) -> Result<bool> {
+        let handles = self.handles(folder)?;
+        let Some(file) = handles.index(self, folder, FileRole::TxnIndex)? else { return Ok(false) };
+        let size_bytes = file.metadata()?.size_bytes;
+        let count = self.entry_count(FileRole::TxnIndex, size_bytes, txn::ENTRY_SIZE);
+        let key = |_: &[u8]| 0;
+        let entries = IndexFile { file: &*file, entry_size: txn::ENTRY_SIZE, count, key }.all()?;
+        TxnEntries::new(&entries)
+            .collect_aborted(fetch_offset, upper_bound, found)
+            .map_err(|error| error.in_file(file.path()))
+    }
+}
+
+fn place(header: &BatchHeader, position: u64) -> BatchPlace {
+    BatchPlace {
+        base_offset: header.base_offset,
+        last_offset: header.last_offset(),
+        position,
+        size_bytes: u64::from(header.size_bytes),
+    }
+}
+
+fn relative(base_offset: i64, entry: &[u8], at: usize) -> i64 {
+    base_offset.wrapping_add(i64::from(bytes::get_i32(entry, at).unwrap_or(0)))
+}

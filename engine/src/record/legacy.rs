@@ -127,7 +127,10 @@ pub fn unwrap<'a>(
 }
 
 /// What the relative offsets of a wrapper of magic 1 count from.
-pub(super) fn relative_base(wrapper_offset: i64, last_inner: i64) -> Result<i64, RecordError> {
+pub(in crate::record) fn relative_base(
+    wrapper_offset: i64,
+    last_inner: i64,
+) -> Result<i64, RecordError> {
     // Kafka quirk: a wrapper at offset 0 comes from a client whose inner offsets are taken as they
     // are.
     if wrapper_offset == 0 {

@@ -7,7 +7,7 @@ use crate::record::records::RecordError;
 use crate::record::varint;
 
 /// Passes over the bytes of one record and never leaves it.
-pub(super) trait Cursor {
+pub(in crate::record) trait Cursor {
     /// Bytes of the record that are left.
     fn left(&self) -> usize;
     /// Passes over a 32-bit number.
@@ -46,24 +46,26 @@ impl Cursor for &[u8] {
 }
 
 /// A field that reaches beyond its record.
-pub(super) const TOO_SHORT: RecordError =
+pub(in crate::record) const TOO_SHORT: RecordError =
     RecordError { code: crate::problem::Code::Record, reason: "a field is longer than its record" };
 
-/// Where a record stands in its batch.
+/// Where a record stands in its batch, and what else rules ask of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Deltas {
-    pub(super) timestamp: i64,
-    pub(super) offset: i32,
+pub(in crate::record) struct Deltas {
+    pub(in crate::record) timestamp: i64,
+    pub(in crate::record) offset: i32,
+    /// Whether it has a key, though perhaps an empty one.
+    pub(in crate::record) has_key: bool,
 }
 
 /// Walks all fields of a record, from behind its length to its end.
 // spec: records 1.1
 #[inline]
-pub(super) fn walk_record<C: Cursor>(cursor: &mut C) -> Result<Deltas, RecordError> {
+pub(in crate::record) fn walk_record<C: Cursor>(cursor: &mut C) -> Result<Deltas, RecordError> {
     cursor.skip(ATTRIBUTES_SIZE)?;
     let timestamp = cursor.varlong()?;
     let offset = cursor.varint()?;
-    skip_field(cursor)?;
+    let has_key = skip_field(cursor)?;
     skip_field(cursor)?;
     let header_count = cursor.varint()?;
     if header_count != 0 {
@@ -72,17 +74,17 @@ pub(super) fn walk_record<C: Cursor>(cursor: &mut C) -> Result<Deltas, RecordErr
     if cursor.left() != 0 {
         return Err(RecordError::structure("the fields of a record are shorter than its length"));
     }
-    Ok(Deltas { timestamp, offset })
+    Ok(Deltas { timestamp, offset, has_key })
 }
 
 const ATTRIBUTES_SIZE: usize = 1;
 
-/// A key or value: null where its size is negative.
+/// A key or value: null, and `false`, where its size is negative.
 #[inline]
-fn skip_field<C: Cursor>(cursor: &mut C) -> Result<(), RecordError> {
+pub(in crate::record) fn skip_field<C: Cursor>(cursor: &mut C) -> Result<bool, RecordError> {
     match usize::try_from(cursor.varint()?) {
-        Ok(size) => cursor.skip(size),
-        Err(_) => Ok(()),
+        Ok(size) => cursor.skip(size).map(|()| true),
+        Err(_) => Ok(false),
     }
 }
 

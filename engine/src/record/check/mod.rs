@@ -17,9 +17,9 @@
 mod batch;
 mod control;
 mod fault;
-mod fields;
+pub(super) mod fields;
 mod messages;
-mod window;
+pub(super) mod window;
 
 pub use batch::BatchChecker;
 pub use fault::{BatchFault, CheckedBatch};

@@ -10,7 +10,7 @@ use crate::record::varint;
 const FAILED: RecordError = RecordError { code: Code::Codec, reason: "the payload does not open" };
 
 /// A piece of a payload that moves forward through it.
-pub(super) struct Window<'w, 'p> {
+pub(in crate::record) struct Window<'w, 'p> {
     stream: Stream<'p>,
     buffer: &'w mut [u8],
     start: usize,
@@ -19,17 +19,17 @@ pub(super) struct Window<'w, 'p> {
 }
 
 impl<'w, 'p> Window<'w, 'p> {
-    pub(super) fn new(stream: Stream<'p>, buffer: &'w mut [u8]) -> Self {
+    pub(in crate::record) fn new(stream: Stream<'p>, buffer: &'w mut [u8]) -> Self {
         Window { stream, buffer, start: 0, end: 0, failure: None }
     }
 
     /// The most bytes that can be seen at once.
-    pub(super) fn capacity(&self) -> usize {
+    pub(in crate::record) fn capacity(&self) -> usize {
         self.buffer.len()
     }
 
     /// What comes next: at least `wanted` bytes (no more than the capacity), or all that are left.
-    pub(super) fn peek(&mut self, wanted: usize) -> Result<&[u8], RecordError> {
+    pub(in crate::record) fn peek(&mut self, wanted: usize) -> Result<&[u8], RecordError> {
         if self.end - self.start < wanted {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -49,12 +49,12 @@ impl<'w, 'p> Window<'w, 'p> {
     }
 
     /// Moves over bytes that were seen.
-    pub(super) fn consume(&mut self, count: usize) {
+    pub(in crate::record) fn consume(&mut self, count: usize) {
         self.start = self.start.saturating_add(count).min(self.end);
     }
 
     /// Moves over up to `count` bytes, shown piece by piece; gives how many there were.
-    pub(super) fn pass(
+    pub(in crate::record) fn pass(
         &mut self,
         count: usize,
         mut see: impl FnMut(&[u8]),
@@ -75,21 +75,26 @@ impl<'w, 'p> Window<'w, 'p> {
     }
 
     /// Why the codec failed, if it did.
-    pub(super) fn explain(self) -> Option<CodecError> {
+    pub(in crate::record) fn explain(self) -> Option<CodecError> {
         self.failure
     }
 
+    /// Bytes that came out of the payload so far.
+    pub(in crate::record) fn opened_bytes(&self) -> u64 {
+        self.stream.size_bytes()
+    }
+
     /// Bytes of the compressed payload that its reader never looks at.
-    pub(super) fn unread_size(&self) -> usize {
+    pub(in crate::record) fn unread_size(&self) -> usize {
         self.stream.unread_size()
     }
 }
 
 /// A record that is larger than the window over its batch.
-pub(super) struct LargeRecord<'a, 'w, 'p> {
-    pub(super) window: &'a mut Window<'w, 'p>,
+pub(in crate::record) struct LargeRecord<'a, 'w, 'p> {
+    pub(in crate::record) window: &'a mut Window<'w, 'p>,
     /// Bytes of the record that are left.
-    pub(super) left: usize,
+    pub(in crate::record) left: usize,
 }
 
 impl LargeRecord<'_, '_, '_> {

@@ -7,22 +7,10 @@ use super::entry::{BatchMetadata, LiveProducer};
 use super::refusal::{Reason, Refusal};
 use super::transactions::OffsetMetadata;
 use super::verification::Verification;
+pub use crate::record::validate::AppendOrigin;
 use crate::state::event::{EventKind, ProducerEvent, ReplayFault};
 use crate::state::producer::LastBatch;
 use crate::units::{NO_PRODUCER_EPOCH, NO_SEQUENCE};
-
-/// Who appends, which decides what is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AppendOrigin {
-    /// A follower takes what its leader has accepted, or a log is read again.
-    Replication,
-    /// A transaction coordinator writes markers.
-    Coordinator,
-    /// A producer.
-    Client,
-    /// The leader of the metadata log.
-    RaftLeader,
-}
 
 /// The version of the transaction protocol that wrote a marker, when it is known.
 pub type TransactionVersion = Option<i16>;

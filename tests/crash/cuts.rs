@@ -51,7 +51,8 @@ impl Ends {
         let left = settled_tree(left);
         if has_marker(&left) && !self.is_alone {
             let is_as_before = has_marker(&self.before) && is_beside(&left, &self.before);
-            let is_done = is_beside(&left, &self.uncut) || is_beside(&left, &self.without_marker);
+            let done = self.retired(&left);
+            let is_done = is_beside(&done, &self.uncut) || is_beside(&done, &self.without_marker);
             assert!(
                 is_as_before || is_done,
                 "{when}: a marker beside unfinished work:\n{}",
@@ -59,6 +60,23 @@ impl Ends {
             );
         }
         self.check_nothing_lost(&left, when);
+    }
+
+    /// What is left, without the snapshots at the start of a log: a recovery that begins anew needs
+    /// them, so they go last, and Kafka, which does not, removes them, too.
+    fn retired(&self, left: &Snapshot) -> Snapshot {
+        let mut left = left.clone();
+        let names: Vec<&PathBuf> = self.uncut.entries.keys().collect();
+        let first_log = |dir: &Path| {
+            let logs = names.iter().filter(|path| path.extension().is_some_and(|end| end == "log"));
+            logs.filter(|path| path.parent() == Some(dir)).filter_map(|path| path.file_stem()).min()
+        };
+        left.entries.retain(|path, _| {
+            let is_snapshot = path.extension().is_some_and(|end| end == "snapshot");
+            let is_of_the_start = path.parent().and_then(first_log) >= path.file_stem();
+            !is_snapshot || !is_of_the_start || self.uncut.entries.contains_key(path)
+        });
+        left
     }
 
     /// Kept bytes are whole, are there before the log is cut, and are never overwritten.

@@ -246,6 +246,28 @@ pub fn transactions() -> Scenario {
     Scenario { disk: disk_of(&left), ..scenario }
 }
 
+/// Only the snapshot at its first base knows the producers whose batches retention has deleted; no
+/// checkpoint says that the log starts there.
+pub fn snapshot_at_the_first_base() -> Scenario {
+    let before = Scenario::new(directory());
+    let log = LogBuilder::new().idempotent(6, 2).roll().idempotent(7, 3).batch(2).roll().txn(8, 2);
+    partition(&before.disk, "old-0", &log);
+    let before = recovered(before);
+    let mut left = tree(&before.disk);
+    left.entries.retain(|path, _| {
+        let name = path.to_string_lossy();
+        !name.contains("old-0/00000000000000000000.") && !name.ends_with(MARKER)
+    });
+    left.entries.insert(
+        Path::new("logs/recovery-point-offset-checkpoint").to_path_buf(),
+        Entry::File(b"0\n1\nold 0 2\n".to_vec()),
+    );
+    let disk = disk_of(&left);
+    let snapshot = at("old-0/00000000000000000002.snapshot");
+    assert!(siltstone::io::Storage::metadata(&disk, &snapshot).is_ok(), "no snapshot to load");
+    Scenario::new(disk)
+}
+
 /// The log ends before the offset that it should start at.
 pub fn start_beyond_end() -> Scenario {
     let disk = directory();

@@ -39,6 +39,7 @@ for_each_directory! {
     overflow_beside_leftovers
     epochs_and_snapshots_wrong
     transactions
+    snapshot_at_the_first_base
     start_beyond_end
     empty_folders
     large_side_files

@@ -13,7 +13,7 @@ use crate::io::{FileKind, Lock, Storage};
 use crate::log::inventory::Inventory;
 use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
 use crate::log::progress::Progress;
-use crate::log::recover::{Plan, Refusal, discard};
+use crate::log::recover::{Plan, Refusal, discard, retire};
 use crate::problem::{Code, Problem, Severity};
 use crate::state::meta::format_clean_shutdown;
 
@@ -263,6 +263,7 @@ impl Run<'_> {
         let options = self.group.options;
         let mut ends = self.group.checkpoints.recovery_points.clone();
         let mut touched = false;
+        let mut retired = Vec::new();
         if options.dry_run {
             for part in members.chunks(GROUP) {
                 for (member, plan) in part.iter().zip(self.group.look(part)) {
@@ -299,6 +300,9 @@ impl Run<'_> {
                     && plan.refusal.is_none()
                 {
                     touched |= plan.touches_log();
+                    if !plan.retire.is_empty() {
+                        retired.push((member.dir.clone(), plan.retire.clone()));
+                    }
                     if let Some((topic, partition)) = &member.key {
                         ends.set(topic, *partition, plan.outcome.log_end_offset);
                     }
@@ -306,7 +310,14 @@ impl Run<'_> {
                 self.tell(member, plan, &mut report);
             }
         }
-        self.finish(report, &ends, touched)
+        let report = self.finish(report, &ends, touched)?;
+        if report.is_clean && !retired.is_empty() {
+            for (dir, names) in &retired {
+                retire(self.group.storage, dir, names)?;
+            }
+            self.group.storage.sync_filesystem(self.group.dir)?;
+        }
+        Ok(report)
     }
 
     /// Writes the checkpoints and, when all is sound, the marker.
@@ -326,8 +337,9 @@ impl Run<'_> {
             self.unmark()?;
         }
         if self.marked.get() {
-            // It may be the marker of an earlier run that was killed before its name was durable.
-            storage.sync_dir(dir)?;
+            // It may be the marker of an earlier run that was killed before its last steps were
+            // durable.
+            storage.sync_filesystem(dir)?;
             report.is_clean = true;
             return Ok(report);
         }

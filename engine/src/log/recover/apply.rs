@@ -99,6 +99,11 @@ pub fn commit(storage: &dyn Storage, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
+/// Removes what a recovery from the start would have needed; not yet durable.
+pub fn retire(storage: &dyn Storage, dir: &Path, names: &[String]) -> Result<()> {
+    names.iter().try_for_each(|name| remove_if_there(storage, &dir.join(name)))
+}
+
 /// Swaps that are not complete go before the `.cleaned` files which tell that they are not.
 fn remove_swaps(storage: &dyn Storage, plan: &Plan) -> Result<()> {
     // spec: segments 5, step 1

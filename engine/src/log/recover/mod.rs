@@ -28,6 +28,6 @@ mod walk_files;
 
 pub use crate::log::progress::{Progress, Silent};
 pub use analyse::analyse;
-pub use apply::{commit, discard, prepare};
+pub use apply::{commit, discard, prepare, retire};
 pub use options::RecoverOptions;
 pub use plan::{Action, Cut, CutReason, Outcome, Plan, Refusal};

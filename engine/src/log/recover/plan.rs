@@ -164,6 +164,9 @@ pub struct Plan {
     pub cut: Option<Cut>,
     /// Changes to small files and leftovers, in order.
     pub actions: Vec<Action>,
+    /// Snapshots at the start of the log or before it: Kafka removes them when it loads the log, but a recovery that is
+    /// killed and begins anew needs them. To be removed when the directory has its marker.
+    pub retire: Vec<String>,
     /// What is wrong or worth a word.
     pub problems: Vec<Problem>,
     /// The facts as they will be.
@@ -175,7 +178,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether nothing needs to be done.
+    /// Whether nothing needs to be done before the directory gets its marker.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty() && self.cut.is_none() && self.split.is_none()

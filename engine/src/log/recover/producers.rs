@@ -37,8 +37,21 @@ pub struct ProducerBook<'a> {
     /// Set when `state` is what a snapshot at this offset would bring back, but for producers that
     /// expired.
     known_at: Option<i64>,
+    /// Snapshots on disk that a state was loaded from.
+    loaded: BTreeSet<i64>,
     /// Snapshots that could not be used.
     pub problems: Vec<Problem>,
+}
+
+/// What is to happen to snapshot files.
+#[derive(Debug)]
+pub struct Snapshots {
+    /// Those to unlink.
+    pub remove: Vec<String>,
+    /// Those to write.
+    pub write: Vec<(String, Staged)>,
+    /// Those to unlink when nobody will recover the log again.
+    pub retire: Vec<String>,
 }
 
 /// A range of the log that is to be replayed into the producer state.
@@ -71,6 +84,7 @@ impl<'a> ProducerBook<'a> {
             written: BTreeMap::new(),
             state: ReplayState::new(),
             known_at: None,
+            loaded: BTreeSet::new(),
             problems: Vec::new(),
         }
     }
@@ -143,17 +157,22 @@ impl<'a> ProducerBook<'a> {
         Ok(())
     }
 
-    /// What is to happen to snapshot files in the end: those to unlink, and those to write.
-    pub fn finish(self, found: &BTreeSet<i64>) -> (Vec<String>, Vec<(String, Staged)>) {
+    /// What is to happen to snapshot files in the end, of a log that starts at `log_start`.
+    pub fn finish(self, found: &BTreeSet<i64>, log_start: i64) -> Snapshots {
         let left: BTreeSet<i64> = self.set.offsets().collect();
-        let remove = found.difference(&left).map(|offset| name_of(*offset)).collect();
+        // What it says of producers without a batch in the log is nowhere else: a recovery that begins anew needs it.
+        let (retire, remove) =
+            found.difference(&left).copied().partition::<Vec<i64>, _>(|offset| {
+                *offset <= log_start && self.loaded.contains(offset)
+            });
         let write = self
             .written
             .into_iter()
             .filter(|(offset, _)| left.contains(offset))
             .map(|(offset, staged)| (name_of(offset), staged))
             .collect();
-        (remove, write)
+        let named = |offsets: Vec<i64>| offsets.into_iter().map(name_of).collect();
+        Snapshots { remove: named(remove), write, retire: named(retire) }
     }
 
     /// Forgets the snapshots that were to be written.
@@ -218,6 +237,9 @@ impl<'a> ProducerBook<'a> {
             };
             match Snapshot::read(&bytes) {
                 Ok(snapshot) => {
+                    if self.on_disk.contains(&offset) {
+                        self.loaded.insert(offset);
+                    }
                     self.state =
                         ReplayState::from_snapshot(&snapshot, self.now_ms, self.expiration_ms);
                     self.known_at = Some(offset);

@@ -347,12 +347,13 @@ impl<'a> Walk<'a> {
     fn finish(self) -> Result<Plan> {
         let Walk { mut plan, book, inventory, .. } = self;
         plan.problems.extend(book.problems.iter().cloned());
-        let (remove, write) = book.finish(&inventory.snapshots);
-        for name in remove {
+        let snapshots = book.finish(&inventory.snapshots, plan.outcome.log_start_offset);
+        plan.retire = snapshots.retire;
+        for name in snapshots.remove {
             plan.actions
                 .push(Action::Remove { name, why: "belongs to no segment, or behind the end" });
         }
-        for (name, staged) in write {
+        for (name, staged) in snapshots.write {
             let why = "producer state";
             plan.actions.push(Action::Write { name, staged, why, in_place: false });
         }

@@ -138,8 +138,15 @@ impl<'w> Walk<'w> {
         let asked = options.log_start_offset.unwrap_or(0);
         let log_start_offset = first_base.map_or(asked, |base| base.max(asked));
         let clock = (options.now_ms, options.producer_id_expiration_ms);
-        let producers =
-            Producers::begin(storage, dir, clock, &bases, &inventory.snapshots, &mut findings);
+        let producers = Producers::begin(
+            storage,
+            dir,
+            clock,
+            log_start_offset,
+            &bases,
+            &inventory.snapshots,
+            &mut findings,
+        );
         let is_deep = options.depth == Depth::Records;
         Walk {
             storage,

@@ -29,6 +29,8 @@ pub(super) struct Producers<'a> {
     /// Batches may be missing that were there when a snapshot was taken: the log does not begin at
     /// 0, or compaction took them.
     pub(super) is_partial: bool,
+    /// Producers whose last batch lies before it may be forgotten.
+    log_start_offset: i64,
     ahead: VecDeque<i64>,
 }
 
@@ -39,6 +41,7 @@ impl<'a> Producers<'a> {
         storage: &'a dyn Storage,
         dir: &'a Path,
         (now_ms, expiration_ms): (i64, i64),
+        log_start_offset: i64,
         bases: &BTreeSet<i64>,
         snapshots: &BTreeSet<i64>,
         findings: &mut Findings,
@@ -61,7 +64,8 @@ impl<'a> Producers<'a> {
             now_ms,
             expiration_ms,
             state: ReplayState::new(),
-            is_partial: first_base > 0,
+            is_partial: log_start_offset > 0,
+            log_start_offset,
             ahead,
         };
         if first_base > 0 && producers.ahead.pop_front_if(|offset| *offset == first_base).is_some()
@@ -85,7 +89,8 @@ impl<'a> Producers<'a> {
 
     /// The last segment begins, and has no snapshot: wrong where there is something to remember.
     pub(super) fn missing(&self, base_offset: i64, findings: &mut Findings) {
-        let count = self.state.producers().len();
+        let producers = self.state.producers().entries();
+        let count = producers.iter().filter(|one| one.last_offset >= self.log_start_offset).count();
         if count > 0 {
             let place = Place { position: None, offset: Some(base_offset) };
             let detail = format!("missing, although {count} producers are known there");
@@ -136,7 +141,8 @@ impl<'a> Producers<'a> {
         let known: std::collections::HashSet<i64> =
             snapshot.iter().map(|entry| entry.producer_id).collect();
         for derived in self.state.producers().entries() {
-            let may_be_forgotten = derived.is_expired(self.now_ms, self.expiration_ms);
+            let may_be_forgotten = derived.is_expired(self.now_ms, self.expiration_ms)
+                || derived.last_offset < self.log_start_offset;
             if !known.contains(&derived.producer_id) && !may_be_forgotten {
                 wrong.add(|| format!("it does not know {}", told(derived)));
             }

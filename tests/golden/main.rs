@@ -4,6 +4,7 @@
 mod fixtures;
 mod indexes;
 mod live;
+mod live_reads;
 mod metadata;
 mod payload;
 mod records;

@@ -1,5 +1,7 @@
 //! How does a log end its life in this process?
 
+use std::sync::atomic::Ordering;
+
 use super::log::Log;
 use crate::error::Result;
 
@@ -20,6 +22,7 @@ impl Log {
             outcome = outcome.and_then(|()| self.take_snapshot(writer));
             outcome = outcome.and_then(|()| self.flush(true, now_ms));
         }
+        self.is_closed.store(true, Ordering::Release);
         if let Some(writer) = seat.leave() {
             writer.active.close();
         }

@@ -74,6 +74,11 @@ impl Log {
         self.doom(base_offset, &FileRole::ALL[..4], now_ms)
     }
 
+    /// The same for a snapshot.
+    pub(super) fn doom_snapshot(&self, offset: i64, now_ms: i64) -> Result<()> {
+        self.doom(offset, &[FileRole::Snapshot], now_ms)
+    }
+
     fn doom(&self, offset: i64, roles: &[FileRole], now_ms: i64) -> Result<()> {
         let dir = self.dir();
         let mut names = Vec::new();

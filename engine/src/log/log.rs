@@ -48,6 +48,7 @@ pub struct Log {
     pub(super) topic_id: Option<Uuid>,
     /// A sync failed: what is on disk is not known any more.
     pub(super) is_failed: AtomicBool,
+    pub(super) is_closed: AtomicBool,
     pub(super) seat: Mutex<Option<Writer>>,
 }
 
@@ -67,6 +68,8 @@ pub(super) struct Offsets {
     pub(super) log_end: AtomicI64,
     pub(super) high_watermark: AtomicI64,
     pub(super) last_stable: AtomicI64,
+    /// -1 when nothing was uploaded yet, as far as is known.
+    pub(super) highest_remote: AtomicI64,
 }
 
 /// What is known to be durable.

@@ -93,17 +93,19 @@ impl Log {
                 log_end: AtomicI64::new(log_end),
                 high_watermark: AtomicI64::new(log_start),
                 last_stable: AtomicI64::new(log_start),
+                highest_remote: AtomicI64::new(-1),
             },
             saved_epochs: Mutex::new(epochs.1),
             epochs: ArcSwap::new(epochs.0),
             durable: Mutex::new(Durable {
-                recovery_point: recovery_point.max(log_start),
+                recovery_point: recovery_point.max(local_start),
                 last_flush_ms: options.now_ms,
                 ..Durable::default()
             }),
             deletions: Deletions::default(),
             topic_id,
             is_failed: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             seat: Mutex::new(None),
         };
         let mut writer = Writer {

@@ -4,7 +4,7 @@
 //! share it; what the writer has appended becomes visible by [`LogSegment::size_bytes`], last.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
 
@@ -39,6 +39,7 @@ pub struct LogSegment {
 /// The open files of a segment. Indexes are opened when they are needed.
 #[derive(Debug)]
 pub struct SegmentHandles {
+    segment: Weak<LogSegment>,
     log: Arc<dyn File>,
     offset_index: OnceLock<Arc<dyn File>>,
     time_index: OnceLock<Arc<dyn File>>,
@@ -153,9 +154,8 @@ impl LogSegment {
             return Ok(handles);
         }
         let path = folder.file(self.base_offset, FileRole::Log);
-        let handles = Arc::new(SegmentHandles::new(
-            folder.storage().open(&path, OpenMode::ReadWrite)?.into(),
-        ));
+        let log = folder.storage().open(&path, OpenMode::ReadWrite)?.into();
+        let handles = Arc::new(SegmentHandles::new(self, log));
         self.handles.store(Some(Arc::clone(&handles)));
         folder.open_files().opened(self);
         Ok(handles)
@@ -186,8 +186,9 @@ impl LogSegment {
 }
 
 impl SegmentHandles {
-    pub(super) fn new(log: Arc<dyn File>) -> Self {
+    pub(super) fn new(segment: &Arc<LogSegment>, log: Arc<dyn File>) -> Self {
         SegmentHandles {
+            segment: Arc::downgrade(segment),
             log,
             offset_index: OnceLock::new(),
             time_index: OnceLock::new(),
@@ -200,6 +201,13 @@ impl SegmentHandles {
     #[must_use]
     pub fn log(&self) -> &Arc<dyn File> {
         &self.log
+    }
+
+    /// How often the log was cut: see [`LogSegment::truncations`]. A segment that is no part of a
+    /// log any more is not cut.
+    #[must_use]
+    pub fn truncations(&self) -> u32 {
+        self.segment.upgrade().map_or(0, |segment| segment.truncations())
     }
 
     fn slot(&self, role: FileRole) -> &OnceLock<Arc<dyn File>> {

@@ -192,6 +192,9 @@ impl LogSegment {
     ) -> Result<Option<TimestampAndOffset>> {
         // spec: segments 6.9
         let (max_timestamp, offset) = self.max_timestamp(folder)?;
+        if max_timestamp < 0 {
+            return Ok(None);
+        }
         let handles = self.handles(folder)?;
         let from = self.lookup_offset(&handles, folder, offset)?;
         self.scan_for(

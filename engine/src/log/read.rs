@@ -1,0 +1,386 @@
+//! What does a reader get? Ranges of files, ready to be sent; copies only where it wants them.
+//!
+//! Readers take no lock. A range keeps its file open through roll, deletion, truncation and close.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::log::Log;
+use super::segments::Segments;
+use crate::error::{Error, Kind, Result};
+use crate::index::AbortedTxn;
+use crate::io::File;
+use crate::segment::log_segment::SegmentHandles;
+use crate::segment::{BatchPlace, LogSegment};
+
+/// How often a copy is tried again when the log is cut under it.
+const RETRIES_MAX: usize = 100;
+
+/// Up to where a reader may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// Everything that was appended: followers.
+    LogEnd,
+    /// What is replicated: readers of uncommitted data.
+    HighWatermark,
+    /// What is replicated and decided: readers of committed data, which are told the aborted
+    /// transactions, too.
+    Committed,
+}
+
+/// What a reader asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchOptions {
+    /// At most so many bytes, which may end within a batch.
+    pub max_bytes: u32,
+    /// Up to where it may see.
+    pub isolation: Isolation,
+    /// Whether a first batch larger than `max_bytes` is given whole.
+    pub min_one_message: bool,
+}
+
+/// Where an offset is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffsetPlace {
+    /// The first offset of the batch, or the offset that was asked for where no batch is.
+    pub offset: i64,
+    /// The base offset of its segment.
+    pub segment_base_offset: i64,
+    /// Its first byte there.
+    pub position: u64,
+}
+
+/// Bytes of a log, in a file that stays open as long as this lives.
+#[derive(Clone, Debug)]
+pub struct FileRange {
+    handles: Arc<SegmentHandles>,
+    position: u64,
+    size_bytes: u64,
+    truncations: u32,
+}
+
+/// What a reader gets.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// Where the first batch begins.
+    pub place: OffsetPlace,
+    /// The bytes; `None` when there is nothing to be seen.
+    pub range: Option<FileRange>,
+    /// Whether the first batch is larger than what was asked for and is not whole.
+    pub first_entry_incomplete: bool,
+    /// Of a reader of committed data: the transactions whose records it must leave out.
+    pub aborted: Option<Vec<AbortedTxn>>,
+}
+
+/// The bytes of a fetch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchedBytes {
+    /// Where the first batch begins.
+    pub place: OffsetPlace,
+    /// The bytes, which may end within a batch.
+    pub bytes: Vec<u8>,
+    /// As in [`Fetched::aborted`].
+    pub aborted: Option<Vec<AbortedTxn>>,
+}
+
+impl FileRange {
+    /// The file, to be read or sent from.
+    #[must_use]
+    pub fn file(&self) -> &dyn File {
+        &**self.handles.log()
+    }
+
+    /// The first byte.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Whether the log was not cut since the range was looked up: if it was, other bytes may stand
+    /// there now, or none.
+    #[must_use]
+    pub fn is_intact(&self) -> bool {
+        self.handles.truncations() == self.truncations
+    }
+
+    /// Copies the bytes; fewer when the log was cut meanwhile.
+    ///
+    /// # Errors
+    /// What reading the file fails with.
+    pub fn read(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(self.size_bytes).unwrap_or(usize::MAX)];
+        let read = self.file().read_at(&mut bytes, self.position)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+}
+
+/// The end of what may be seen.
+struct Bound {
+    offset: i64,
+    segment_base_offset: i64,
+    position: u64,
+}
+
+impl Log {
+    /// Looks up the batches from `offset` on.
+    ///
+    /// # Errors
+    /// `OutOfRange` for an offset before the log start or behind the log end, and for one that is
+    /// not on the local disk; `Closed`; what the disk says.
+    // spec: segments 4.2
+    pub fn locate(&self, offset: i64, options: &FetchOptions) -> Result<Fetched> {
+        loop {
+            let segments = self.segments.load();
+            match self.locate_in(&segments, offset, options) {
+                // A segment was deleted between the look at the list and the opening of its file.
+                Err(error) if error.kind() == Kind::NotFound => {
+                    if Arc::ptr_eq(&segments, &self.segments.load()) {
+                        return Err(error);
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn locate_in(
+        &self,
+        segments: &Arc<Segments>,
+        offset: i64,
+        options: &FetchOptions,
+    ) -> Result<Fetched> {
+        let wants_aborted = options.isolation == Isolation::Committed;
+        let Some(floor) = self.floor_for(segments, offset)? else {
+            return Err(self.out_of_range(offset));
+        };
+        let bound = self.bound(segments, options.isolation)?;
+        let nothing = |place| {
+            let aborted = wants_aborted.then(Vec::new);
+            Fetched { place, range: None, first_entry_incomplete: false, aborted }
+        };
+        if offset == bound.offset {
+            return Ok(nothing(bound.place()));
+        }
+        if offset > bound.offset {
+            return Ok(nothing(self.convert(segments, offset)?));
+        }
+        let mut next = Some(floor);
+        while let Some(segment) = next {
+            let base_offset = segment.base_offset();
+            if base_offset > bound.segment_base_offset {
+                break;
+            }
+            // The size first: what is found after that is behind it or within it.
+            let size = segment.size_bytes();
+            let end = if base_offset < bound.segment_base_offset { size } else { bound.position };
+            if let Some(found) = segment.translate(&self.folder, offset)? {
+                return self.found(segments, segment, &found, (offset, end), options);
+            }
+            next = segments.higher(base_offset);
+        }
+        let place = self.end_place(segments);
+        Ok(Fetched { place, range: None, first_entry_incomplete: false, aborted: None })
+    }
+
+    fn found(
+        &self,
+        segments: &Segments,
+        segment: &Arc<LogSegment>,
+        found: &BatchPlace,
+        (offset, end): (i64, u64),
+        options: &FetchOptions,
+    ) -> Result<Fetched> {
+        // spec: segments 3.5
+        let max_bytes = u64::from(options.max_bytes);
+        let wanted =
+            if options.min_one_message { max_bytes.max(found.size_bytes) } else { max_bytes };
+        let size_bytes = end.saturating_sub(found.position).min(wanted);
+        let place = OffsetPlace {
+            offset: found.base_offset,
+            segment_base_offset: segment.base_offset(),
+            position: found.position,
+        };
+        let range = if size_bytes == 0 {
+            None
+        } else {
+            let truncations = segment.truncations();
+            let handles = segment.handles(&self.folder)?;
+            Some(FileRange { handles, position: found.position, size_bytes, truncations })
+        };
+        let aborted = match options.isolation {
+            Isolation::Committed => {
+                Some(self.aborted(segments, segment, offset, (found.position, size_bytes))?)
+            }
+            Isolation::LogEnd | Isolation::HighWatermark => None,
+        };
+        let first_entry_incomplete = wanted < found.size_bytes;
+        Ok(Fetched { place, range, first_entry_incomplete, aborted })
+    }
+
+    /// The same as [`locate`](Self::locate) with the bytes copied.
+    ///
+    /// # Errors
+    /// Those of [`locate`](Self::locate).
+    pub fn read(&self, offset: i64, options: &FetchOptions) -> Result<FetchedBytes> {
+        for _ in 0..RETRIES_MAX {
+            let fetched = self.locate(offset, options)?;
+            let bytes = match &fetched.range {
+                None => Vec::new(),
+                Some(range) => {
+                    let bytes = range.read()?;
+                    if !range.is_intact() {
+                        continue;
+                    }
+                    bytes
+                }
+            };
+            return Ok(FetchedBytes { place: fetched.place, bytes, aborted: fetched.aborted });
+        }
+        Err(Error::new(Kind::Conflict, "the log is cut again and again while it is read"))
+    }
+
+    /// Where an offset is: the batch that holds it, or the end of the log.
+    ///
+    /// # Errors
+    /// `OutOfRange` for an offset that is not in the local log.
+    pub fn place_of(&self, offset: i64) -> Result<OffsetPlace> {
+        self.convert(&self.segments.load(), offset)
+    }
+
+    fn convert(&self, segments: &Segments, offset: i64) -> Result<OffsetPlace> {
+        let Some(floor) = self.floor_for(segments, offset)? else {
+            return Err(self.out_of_range(offset));
+        };
+        let mut next = Some(floor);
+        while let Some(segment) = next {
+            if let Some(found) = segment.translate(&self.folder, offset)? {
+                return Ok(OffsetPlace {
+                    offset: found.base_offset,
+                    segment_base_offset: segment.base_offset(),
+                    position: found.position,
+                });
+            }
+            next = segments.higher(segment.base_offset());
+        }
+        Ok(self.end_place(segments))
+    }
+
+    /// The segment in which a read from `offset` begins; `None` when the log does not have it.
+    fn floor_for<'a>(
+        &self,
+        segments: &'a Segments,
+        offset: i64,
+    ) -> Result<Option<&'a Arc<LogSegment>>> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::new(Kind::Closed, "the log is closed").in_file(&self.dir()));
+        }
+        if offset < self.log_start_offset() || offset > self.log_end_offset() {
+            return Ok(None);
+        }
+        Ok(segments.floor(offset))
+    }
+
+    fn out_of_range(&self, offset: i64) -> Error {
+        let message = format!(
+            "the log goes from {} to {}, on the local disk from {}",
+            self.log_start_offset(),
+            self.log_end_offset(),
+            self.local_log_start_offset()
+        );
+        Error::new(Kind::OutOfRange, message).in_file(&self.dir()).at_offset(offset)
+    }
+
+    fn end_place(&self, segments: &Segments) -> OffsetPlace {
+        let (segment_base_offset, position) =
+            segments.last().map_or((0, 0), |active| (active.base_offset(), active.size_bytes()));
+        OffsetPlace { offset: self.log_end_offset(), segment_base_offset, position }
+    }
+
+    fn bound(&self, segments: &Segments, isolation: Isolation) -> Result<Bound> {
+        // The size of the active segment first: whatever comes later lies behind it.
+        let end = self.end_place(segments);
+        let offset = match isolation {
+            Isolation::LogEnd => end.offset,
+            Isolation::HighWatermark => self.high_watermark(),
+            Isolation::Committed => self.last_stable_offset(),
+        };
+        let mut next = segments.floor(offset);
+        if isolation != Isolation::LogEnd {
+            while let Some(segment) = next {
+                if let Some(found) = segment.translate(&self.folder, offset)? {
+                    return Ok(Bound {
+                        offset: found.base_offset.min(offset),
+                        segment_base_offset: segment.base_offset(),
+                        position: found.position,
+                    });
+                }
+                next = segments.higher(segment.base_offset());
+            }
+        }
+        let OffsetPlace { segment_base_offset, position, .. } = end;
+        Ok(Bound { offset, segment_base_offset, position })
+    }
+
+    /// The aborted transactions that overlap a fetch from `offset`.
+    fn aborted(
+        &self,
+        segments: &Segments,
+        segment: &Arc<LogSegment>,
+        offset: i64,
+        (position, size_bytes): (u64, u64),
+    ) -> Result<Vec<AbortedTxn>> {
+        // spec: indexes 4.3
+        let mut found = Vec::new();
+        let bound = segment.fetch_upper_bound_offset(&self.folder, position, size_bytes)?;
+        let next = || segments.higher(segment.base_offset()).map(|next| next.base_offset());
+        let bound = bound.or_else(next).unwrap_or_else(|| self.log_end_offset());
+        self.collect_aborted(segments, segment.base_offset(), (offset, bound), &mut found)?;
+        Ok(found)
+    }
+
+    fn collect_aborted(
+        &self,
+        segments: &Segments,
+        base_offset: i64,
+        (from, upper_bound): (i64, i64),
+        found: &mut Vec<AbortedTxn>,
+    ) -> Result<()> {
+        for segment in segments.from(base_offset) {
+            if segment.collect_aborted(&self.folder, from, upper_bound, found)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The aborted transactions that a reader of the offsets from `from` to before `upper_bound`
+    /// must know, in the order of their markers, and more: all that overlap from the base of the
+    /// segment on that holds `from`, as Kafka has it.
+    ///
+    /// # Errors
+    /// What the disk says; `Unsupported` for an index of a later version.
+    pub fn aborted_transactions(&self, from: i64, upper_bound: i64) -> Result<Vec<AbortedTxn>> {
+        let segments = self.segments.load();
+        let mut found = Vec::new();
+        let base_offset = segments.floor(from).map_or(from, |segment| segment.base_offset());
+        self.collect_aborted(&segments, base_offset, (base_offset, upper_bound), &mut found)?;
+        Ok(found)
+    }
+}
+
+impl Bound {
+    fn place(&self) -> OffsetPlace {
+        OffsetPlace {
+            offset: self.offset,
+            segment_base_offset: self.segment_base_offset,
+            position: self.position,
+        }
+    }
+}

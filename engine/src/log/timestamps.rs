@@ -1,0 +1,127 @@
+//! Which offset answers for a timestamp, and for the special ones?
+
+use std::sync::atomic::Ordering;
+
+use super::log::Log;
+use crate::error::{Error, Kind, Result};
+use crate::segment::TimestampAndOffset;
+use crate::units::NO_TIMESTAMP;
+
+/// The end of the log.
+pub const LATEST: i64 = -1;
+/// The start of the log.
+pub const EARLIEST: i64 = -2;
+/// The record with the largest timestamp on the local disk.
+pub const MAX_TIMESTAMP: i64 = -3;
+/// The first offset on the local disk.
+pub const EARLIEST_LOCAL: i64 = -4;
+/// The last offset in remote storage.
+pub const LATEST_TIERED: i64 = -5;
+/// The first offset that waits to go to remote storage.
+pub const EARLIEST_PENDING_UPLOAD: i64 = -6;
+
+impl Log {
+    /// The first record on the local disk with this timestamp or a later one; of a special
+    /// timestamp, what it stands for. `None` when there is no such record.
+    ///
+    /// The high watermark is the caller's to consider, and so is remote storage.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a negative timestamp that stands for nothing; `Closed`; what the disk
+    /// says.
+    // spec: segments 6.9
+    pub fn offset_for_timestamp(&self, timestamp_ms: i64) -> Result<Option<TimestampAndOffset>> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::new(Kind::Closed, "the log is closed").in_file(&self.dir()));
+        }
+        let remote = self.config.load().remote_storage;
+        match timestamp_ms {
+            LATEST => Ok(Some(special(self.log_end_offset(), self.latest_epoch()))),
+            EARLIEST => Ok(Some(self.earliest())),
+            EARLIEST_LOCAL if remote => {
+                let offset = self.local_log_start_offset();
+                Ok(Some(special(offset, self.epochs.load().epoch_for_offset(offset))))
+            }
+            EARLIEST_LOCAL => Ok(Some(self.earliest())),
+            MAX_TIMESTAMP => self.find_max_timestamp(),
+            LATEST_TIERED => Ok(Some(self.latest_tiered(remote))),
+            EARLIEST_PENDING_UPLOAD => Ok(Some(self.earliest_pending_upload(remote))),
+            i64::MIN..0 => {
+                let message = format!("timestamp {timestamp_ms} stands for nothing");
+                Err(Error::new(Kind::InvalidArgument, message))
+            }
+            _ => self.find_timestamp(timestamp_ms),
+        }
+    }
+
+    fn earliest(&self) -> TimestampAndOffset {
+        let offset = self.log_start_offset();
+        let epochs = self.epochs.load();
+        let epoch = epochs.earliest().filter(|earliest| earliest.start_offset <= offset);
+        special(offset, epoch.map(|earliest| earliest.epoch))
+    }
+
+    fn find_max_timestamp(&self) -> Result<Option<TimestampAndOffset>> {
+        let segments = self.segments();
+        let mut best = None;
+        for segment in segments.iter().filter(|segment| segment.size_bytes() > 0) {
+            let (timestamp_ms, _) = segment.max_timestamp(&self.folder)?;
+            if best.is_none_or(|(best, _)| timestamp_ms > best) {
+                best = Some((timestamp_ms, segment));
+            }
+        }
+        match best {
+            Some((_, segment)) => segment.find_max_timestamp(&self.folder),
+            None => Ok(None),
+        }
+    }
+
+    fn find_timestamp(&self, timestamp_ms: i64) -> Result<Option<TimestampAndOffset>> {
+        let segments = self.segments();
+        for segment in segments.iter() {
+            if segment.largest_timestamp(&self.folder)? >= timestamp_ms {
+                let start = self.log_start_offset();
+                return segment.find_offset_by_timestamp(&self.folder, timestamp_ms, start);
+            }
+        }
+        Ok(None)
+    }
+
+    fn latest_tiered(&self, remote: bool) -> TimestampAndOffset {
+        let highest = self.highest_remote_offset();
+        if !remote || highest < 0 {
+            return special(-1, Some(-1));
+        }
+        special(highest, self.epochs.load().epoch_for_offset(highest))
+    }
+
+    fn earliest_pending_upload(&self, remote: bool) -> TimestampAndOffset {
+        // spec: follower-fetch 3
+        let highest = self.highest_remote_offset();
+        if !remote {
+            return special(-1, Some(-1));
+        }
+        let (start, local_start) = (self.log_start_offset(), self.local_log_start_offset());
+        if highest >= 0 {
+            let offset = highest.saturating_add(1).max(start).max(local_start);
+            return special(offset, self.epochs.load().epoch_for_offset(offset));
+        }
+        // Something was uploaded earlier, but how far is not known yet.
+        if local_start == start { self.earliest() } else { special(-1, Some(-1)) }
+    }
+
+    /// The last offset that is known to be in remote storage, -1 for none.
+    #[must_use]
+    pub fn highest_remote_offset(&self) -> i64 {
+        self.offsets.highest_remote.load(Ordering::Acquire)
+    }
+
+    /// Takes note of what was uploaded: up to `offset`, inclusive. It never goes back.
+    pub fn update_highest_remote_offset(&self, offset: i64) {
+        self.offsets.highest_remote.fetch_max(offset, Ordering::AcqRel);
+    }
+}
+
+fn special(offset: i64, leader_epoch: Option<i32>) -> TimestampAndOffset {
+    TimestampAndOffset { timestamp_ms: NO_TIMESTAMP, offset, leader_epoch }
+}

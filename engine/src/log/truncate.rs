@@ -1,0 +1,247 @@
+//! How does a log lose its end, or everything?
+//!
+//! Segments go first, from the end, then the cut itself: whatever fails in between leaves a log that
+//! ends where the last removed segment began, and the same call can be made again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::log::{Log, Writer};
+use super::segments::Segments;
+use crate::error::{Error, Kind, Result};
+use crate::segment::{ActiveSegment, LogSegment};
+
+impl Log {
+    /// Cuts the log in front of the batch that holds `offset`, so that it ends there; `false` when
+    /// it ended there or before. Where the batch begins before `offset`, the log has a gap.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a negative offset; `Conflict`; `Closed`; what the disk says.
+    pub fn truncate_to(&self, offset: i64, now_ms: i64) -> Result<bool> {
+        // spec: segments 6.7
+        if offset < 0 {
+            let message = format!("the log cannot be cut at offset {offset}");
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+        let mut seat = self.take_seat()?;
+        let writer = seat.writer()?;
+        writer.now_ms = now_ms;
+        let end = self.log_end_offset();
+        let is_cut = offset < end;
+        if !is_cut {
+            self.truncate_epochs(end)?;
+        } else if self.segments.load().first().is_none_or(|first| first.base_offset() > offset) {
+            self.clear(writer, offset, None, now_ms)?;
+        } else {
+            self.truncate_in(writer, offset, now_ms)?;
+        }
+        drop(seat);
+        self.save_epochs()?;
+        Ok(is_cut)
+    }
+
+    /// Removes everything; the log goes on, empty, at `offset`. It starts there, too, or with
+    /// remote storage at `log_start_offset`.
+    ///
+    /// # Errors
+    /// Those of [`truncate_to`](Self::truncate_to).
+    pub fn truncate_fully_and_start_at(
+        &self,
+        offset: i64,
+        log_start_offset: Option<i64>,
+        now_ms: i64,
+    ) -> Result<()> {
+        // spec: segments 6.7
+        if offset < 0 {
+            let message = format!("a log cannot start at offset {offset}");
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+        let mut seat = self.take_seat()?;
+        let writer = seat.writer()?;
+        writer.now_ms = now_ms;
+        self.clear(writer, offset, log_start_offset, now_ms)?;
+        drop(seat);
+        self.save_epochs()
+    }
+
+    fn truncate_epochs(&self, end: i64) -> Result<()> {
+        self.change_epochs(|epochs| {
+            epochs.truncate_from_end(end);
+            Ok(())
+        })
+    }
+
+    fn truncate_in(&self, writer: &mut Writer, offset: i64, now_ms: i64) -> Result<()> {
+        let outcome = self
+            .remove_from(writer, offset, now_ms)
+            .and_then(|()| self.cut_active(writer, offset, now_ms));
+        // However far it came: what stays must fit together.
+        let settled = self.settle_end(writer);
+        if settled.is_err() {
+            self.is_failed.store(true, Ordering::Release);
+        }
+        outcome.and(settled)
+    }
+
+    /// Removes the segments behind `offset`, the last one first.
+    fn remove_from(&self, writer: &mut Writer, offset: i64, now_ms: i64) -> Result<()> {
+        let segments = self.segments();
+        let later = segments.iter().rev().take_while(|segment| segment.base_offset() > offset);
+        let mut outcome = Ok(());
+        let mut end = None;
+        for segment in later {
+            outcome = self.doom_segment(segment.base_offset(), now_ms);
+            if outcome.is_err() {
+                break;
+            }
+            end = Some(segment.base_offset());
+            if writer.producers.snapshots_mut().remove(segment.base_offset()) {
+                outcome = outcome.and(self.doom_snapshot(segment.base_offset(), now_ms));
+            }
+        }
+        let Some(end) = end else { return outcome };
+        self.lower_end(writer, end);
+        let kept = segments.without(|segment| segment.base_offset() >= end);
+        let last = kept.last().cloned();
+        self.segments.store(Arc::new(kept));
+        let gone = segments.iter().filter(|segment| segment.base_offset() >= end);
+        gone.for_each(|segment| segment.close());
+        let reopened = last
+            .ok_or_else(|| Error::new(Kind::NotFound, "no segment is left"))
+            .and_then(|last| self.open_active(&last, now_ms));
+        match reopened {
+            Ok(active) => std::mem::replace(&mut writer.active, active).close(),
+            Err(error) => {
+                self.is_failed.store(true, Ordering::Release);
+                return Err(error);
+            }
+        }
+        outcome
+    }
+
+    fn open_active(&self, segment: &Arc<LogSegment>, now_ms: i64) -> Result<ActiveSegment> {
+        let settings = self.config.load().segment();
+        ActiveSegment::open(&self.folder, segment, &settings, now_ms)
+    }
+
+    fn cut_active(&self, writer: &mut Writer, offset: i64, now_ms: i64) -> Result<()> {
+        self.lower_end(writer, offset);
+        let settings = self.config.load().segment();
+        writer.active.truncate_to(&self.folder, &settings, offset, now_ms)?;
+        Ok(())
+    }
+
+    /// Lets readers see no further than `end`, and flushes that have begun say nothing of it.
+    fn lower_end(&self, writer: &mut Writer, end: i64) {
+        {
+            let mut durable = self.durable();
+            durable.truncations += 1;
+            durable.recovery_point = durable.recovery_point.min(end);
+            durable.snapshots.retain(|offset| *offset <= end);
+        }
+        let high_watermark = self.high_watermark().min(end);
+        let stable = self.last_stable_offset().min(end);
+        self.offsets.last_stable.store(stable, Ordering::Release);
+        self.offsets.high_watermark.store(high_watermark, Ordering::Release);
+        self.offsets.log_end.store(end, Ordering::Release);
+        let start = self.log_start_offset().min(end);
+        self.offsets.log_start.store(start, Ordering::Release);
+        let local_start = self.local_log_start_offset().min(end);
+        self.offsets.local_log_start.store(local_start, Ordering::Release);
+        self.refresh_last_stable(writer);
+    }
+
+    /// Brings epochs and producers to the end that the log has now.
+    fn settle_end(&self, writer: &mut Writer) -> Result<()> {
+        let end = self.log_end_offset();
+        self.truncate_epochs(end)?;
+        self.rebuild_producers(writer, end, false)?;
+        let high_watermark = self.high_watermark();
+        self.set_high_watermark(writer, high_watermark);
+        Ok(())
+    }
+
+    fn clear(
+        &self,
+        writer: &mut Writer,
+        offset: i64,
+        log_start_offset: Option<i64>,
+        now_ms: i64,
+    ) -> Result<()> {
+        // spec: segments 4.5
+        let segments = self.segments();
+        let active_base = writer.active.base_offset();
+        for segment in segments.iter().filter(|segment| segment.base_offset() != active_base) {
+            self.drop_first(writer, segment, now_ms)?;
+        }
+        let settings = self.config.load().segment();
+        let is_same_base = offset == active_base;
+        if is_same_base {
+            self.doom_segment(active_base, now_ms)?;
+        }
+        let next = match ActiveSegment::create(&self.folder, offset, &settings, now_ms) {
+            Ok(next) => next,
+            Err(error) => {
+                // The old segment may be gone already.
+                self.is_failed.fetch_or(is_same_base, Ordering::AcqRel);
+                return Err(error);
+            }
+        };
+        self.lower_end(writer, offset.min(self.log_end_offset()));
+        self.segments.store(Arc::new(Segments::new([Arc::clone(next.segment())])));
+        std::mem::replace(&mut writer.active, next).close();
+        let outcome = self.settle_cleared(writer, offset, log_start_offset);
+        let outcome = outcome.and_then(|()| {
+            if is_same_base { Ok(()) } else { self.doom_segment(active_base, now_ms) }
+        });
+        if outcome.is_err() {
+            self.is_failed.store(true, Ordering::Release);
+        }
+        outcome
+    }
+
+    /// Removes the first segment; the log starts behind it.
+    fn drop_first(
+        &self,
+        writer: &mut Writer,
+        segment: &Arc<LogSegment>,
+        now_ms: i64,
+    ) -> Result<()> {
+        let base_offset = segment.base_offset();
+        let next = self.segments.load().higher(base_offset).map(|next| next.base_offset());
+        self.doom_segment(base_offset, now_ms)?;
+        let list = self.segments.load().without(|other| other.base_offset() == base_offset);
+        self.segments.store(Arc::new(list));
+        segment.close();
+        let start = next.unwrap_or(base_offset).max(self.local_log_start_offset());
+        self.raise_starts(writer, start, start);
+        Ok(())
+    }
+
+    fn settle_cleared(
+        &self,
+        writer: &mut Writer,
+        offset: i64,
+        log_start_offset: Option<i64>,
+    ) -> Result<()> {
+        self.change_epochs(|epochs| {
+            epochs.clear();
+            Ok(())
+        })?;
+        for snapshot in writer.producers.truncate_fully_and_start_at(offset) {
+            self.remove_snapshot(snapshot)?;
+        }
+        let start = log_start_offset.unwrap_or(offset);
+        self.offsets.log_start.store(start, Ordering::Release);
+        self.offsets.local_log_start.store(offset, Ordering::Release);
+        self.offsets.log_end.store(offset, Ordering::Release);
+        self.rebuild_producers(writer, offset, false)?;
+        self.durable().recovery_point = self.recovery_point_within(offset);
+        self.set_high_watermark(writer, offset);
+        Ok(())
+    }
+
+    fn recovery_point_within(&self, end: i64) -> i64 {
+        self.recovery_point().min(end)
+    }
+}

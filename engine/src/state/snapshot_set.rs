@@ -5,6 +5,7 @@
 //! which file to write, read or delete. What a method tells to delete is already struck off.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 /// The snapshots of one log and how far its producer state goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,7 +93,7 @@ impl SnapshotSet {
     /// Deletes the snapshots below an offset.
     #[must_use]
     pub fn delete_before(&mut self, offset: i64) -> Vec<i64> {
-        self.delete(|snapshot| (0..offset).contains(&snapshot))
+        self.delete((Bound::Included(0), Bound::Excluded(offset.max(0))))
     }
 
     /// Strikes one snapshot off, to be renamed and deleted later; `false` when it is not known.
@@ -105,7 +106,7 @@ impl SnapshotSet {
     pub fn truncate_fully_and_start_at(&mut self, offset: i64) -> Vec<i64> {
         self.last_snapshot_offset = 0;
         self.map_end_offset = offset;
-        self.delete(|_| true)
+        self.delete((Bound::Unbounded, Bound::Unbounded))
     }
 
     /// The log now starts at `offset`; producers are kept.
@@ -122,8 +123,10 @@ impl SnapshotSet {
     /// none left, tell [`nothing_to_load`](Self::nothing_to_load).
     #[must_use]
     pub fn truncate_and_reload(&mut self, log_start_offset: i64, log_end_offset: i64) -> Reload {
-        let delete =
-            self.delete(|snapshot| snapshot > log_end_offset || snapshot <= log_start_offset);
+        let before = (Bound::Unbounded, Bound::Included(log_start_offset));
+        let mut delete = self.delete(before);
+        let behind = (Bound::Excluded(log_end_offset), Bound::Unbounded);
+        delete.extend(self.delete(behind));
         let reload = log_end_offset != self.map_end_offset;
         if !reload {
             self.log_start_offset_incremented(log_start_offset);
@@ -167,8 +170,10 @@ impl SnapshotSet {
         strays
     }
 
-    fn delete(&mut self, mut condemned: impl FnMut(i64) -> bool) -> Vec<i64> {
-        let delete: Vec<i64> = self.offsets().filter(|&offset| condemned(offset)).collect();
+    /// Recovery asks this once a segment, of as many snapshots as there are segments: it looks at
+    /// no others.
+    fn delete(&mut self, condemned: (Bound<i64>, Bound<i64>)) -> Vec<i64> {
+        let delete: Vec<i64> = self.offsets.range(condemned).copied().collect();
         for offset in &delete {
             self.offsets.remove(offset);
         }

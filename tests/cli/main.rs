@@ -2,6 +2,7 @@
 
 mod cases;
 mod dump;
+mod hostile;
 mod kill;
 mod links;
 mod listing;

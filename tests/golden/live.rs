@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use siltstone::io::Disk;
 use siltstone::log::{Log, LogConfig, OpenOptions};
-use siltstone::record::frames::Batches;
+use siltstone::record::validate::Batches;
 use siltstone::state::{LeaderEpochs, ProducerStateConfig};
 use siltstone_tests::kits::{Kit, State};
 use siltstone_tests::sha256;

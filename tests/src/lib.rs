@@ -5,6 +5,7 @@ pub mod archive;
 pub mod cases;
 pub mod expect;
 pub mod kits;
+pub mod live;
 pub mod logs;
 pub mod tool;
 

@@ -10,11 +10,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::analysis::{Analysis, Demands};
 use super::append_error::{AppendError, AppendReason};
 use super::log::{Log, Writer};
 use super::producers::{BatchChanges, ProducerChanges, ProducerChecks};
-use crate::record::frames::Batch;
+use crate::record::validate::{
+    AnalyseOptions, Analysis, BatchView, Batches, ValidationStats, analyse,
+};
 use crate::segment::active::RollParams;
 use crate::state::LeaderEpochs;
 use crate::state::live::AppendOrigin;
@@ -43,6 +44,60 @@ pub struct AppendInfo {
     pub has_rolled: bool,
     /// Whether as many messages wait to be flushed as `flush.messages` allows: a flush is due.
     pub flush_is_due: bool,
+    /// What it took to bring a producer's batch into the form of the topic.
+    pub stats: ValidationStats,
+}
+
+/// Batches as they are to be written.
+#[derive(Debug)]
+pub(super) struct FinalBatches<'a> {
+    /// All of them.
+    bytes: &'a [u8],
+    views: Vec<BatchView<'a>>,
+    /// Of the first batch, where its format says it.
+    first_offset: Option<i64>,
+    last_offset_of_first: i64,
+    last_offset: i64,
+    max_timestamp_ms: i64,
+    size_bytes: u64,
+}
+
+impl<'a> FinalBatches<'a> {
+    /// The batches of `records` that were found good; `None` when there are none.
+    pub(super) fn of(records: &'a [u8], analysis: &Analysis) -> Result<Option<Self>, AppendError> {
+        let bytes = records.get(..analysis.valid_bytes).unwrap_or_default();
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let views: Result<Vec<_>, _> = Batches::new(bytes).collect();
+        Ok(Some(FinalBatches {
+            bytes,
+            views: views?,
+            first_offset: analysis.first_offset,
+            last_offset_of_first: analysis.last_offset_of_first_batch,
+            last_offset: analysis.last_offset,
+            max_timestamp_ms: analysis.max_timestamp_ms,
+            size_bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+        }))
+    }
+
+    /// One batch of magic 2.
+    pub(super) fn one(batch: BatchView<'a>) -> Self {
+        FinalBatches {
+            bytes: batch.bytes,
+            first_offset: Some(batch.header.base_offset),
+            last_offset_of_first: batch.header.last_offset(),
+            last_offset: batch.header.last_offset(),
+            max_timestamp_ms: batch.header.max_timestamp,
+            size_bytes: u64::from(batch.header.size_bytes),
+            views: vec![batch],
+        }
+    }
+
+    /// The first offset, or the last one of the first batch where only that is known.
+    fn first_known_offset(&self) -> i64 {
+        self.first_offset.unwrap_or(self.last_offset_of_first)
+    }
 }
 
 impl Log {
@@ -52,20 +107,15 @@ impl Log {
     /// The bytes are written as they are. They are not durable before a flush.
     ///
     /// # Errors
-    /// The log is as it was before: see [`AppendReason`] for refusals.
+    /// The log is as it was before: see [`AppendError`].
     pub fn append_as_follower(
         &self,
         records: &[u8],
         leader_epoch: i32,
         now_ms: i64,
     ) -> Result<AppendInfo, AppendError> {
-        let demands = Demands {
-            batch_bytes_max: None,
-            leader_epoch_max: Some(leader_epoch),
-            leader_epoch: None,
-        };
-        let analysis = Analysis::of(records, demands)?;
-        self.append_given(&analysis, &ProducerChecks::of(AppendOrigin::Replication), now_ms)
+        let analysis = analyse(records, &AnalyseOptions::follower(leader_epoch))?;
+        self.append_given(records, &analysis, AppendOrigin::Replication, now_ms)
     }
 
     /// Appends the batches of the leader of the metadata log, which has assigned their offsets.
@@ -79,36 +129,26 @@ impl Log {
         leader_epoch: i32,
         now_ms: i64,
     ) -> Result<AppendInfo, AppendError> {
-        let demands = Demands {
-            batch_bytes_max: Some(self.config.load().max_message_bytes),
-            leader_epoch_max: None,
-            leader_epoch: Some(leader_epoch),
-        };
-        let analysis = Analysis::of(records, demands)?;
-        self.append_given(&analysis, &ProducerChecks::of(AppendOrigin::RaftLeader), now_ms)
+        let max_bytes = self.config.load().max_message_bytes;
+        let mut options = AnalyseOptions::leader(AppendOrigin::RaftLeader, leader_epoch, max_bytes);
+        options.keeps_offsets = true;
+        let analysis = analyse(records, &options)?;
+        self.append_given(records, &analysis, AppendOrigin::RaftLeader, now_ms)
     }
 
     /// Appends batches whose offsets are given.
     fn append_given(
         &self,
-        analysis: &Analysis<'_>,
-        checks: &ProducerChecks,
+        records: &[u8],
+        analysis: &Analysis,
+        origin: AppendOrigin,
         now_ms: i64,
     ) -> Result<AppendInfo, AppendError> {
-        if !analysis.is_monotonic {
-            let message = "the offsets of the batches do not rise";
-            return Err(AppendError::refused_at(
-                AppendReason::OffsetsOutOfOrder,
-                message,
-                analysis.first_known_offset(),
-                analysis.last_offset,
-            ));
-        }
-        if analysis.batches.is_empty() {
+        let Some(batches) = FinalBatches::of(records, analysis)? else {
             return Ok(self.nothing_appended());
-        }
+        };
         let mut seat = self.take_seat()?;
-        let info = self.append_in(seat.writer()?, analysis, checks, now_ms)?;
+        let info = self.append_in(seat.writer()?, &batches, &ProducerChecks::of(origin), now_ms)?;
         drop(seat);
         self.save_epochs_later();
         Ok(info)
@@ -125,6 +165,7 @@ impl Log {
             is_duplicate: false,
             has_rolled: false,
             flush_is_due: false,
+            stats: ValidationStats::default(),
         }
     }
 
@@ -139,28 +180,28 @@ impl Log {
     pub(super) fn append_in(
         &self,
         writer: &mut Writer,
-        analysis: &Analysis<'_>,
+        batches: &FinalBatches<'_>,
         checks: &ProducerChecks,
         now_ms: i64,
     ) -> Result<AppendInfo, AppendError> {
-        self.check_room(analysis)?;
-        let epochs = epochs_after(&self.epochs.load(), &analysis.batches)?;
+        self.check_room(batches)?;
+        let epochs = epochs_after(&self.epochs.load(), &batches.views)?;
         let append = RollParams {
-            max_timestamp_ms: analysis.max_timestamp_ms,
-            last_offset: analysis.last_offset,
-            size_bytes: analysis.size_bytes,
+            max_timestamp_ms: batches.max_timestamp_ms,
+            last_offset: batches.last_offset,
+            size_bytes: batches.size_bytes,
             now_ms,
         };
-        let has_rolled = self.maybe_roll(writer, &append, analysis.first_offset)?;
+        let has_rolled = self.maybe_roll(writer, &append, batches.first_offset)?;
         let place = (writer.active.base_offset(), writer.active.size_bytes());
-        let changes = match checks.check(&writer.producers, &analysis.batches, place)? {
+        let changes = match checks.check(&writer.producers, &batches.views, place)? {
             ProducerChanges::Duplicate(batch) => {
                 self.take_epochs(epochs);
                 return Ok(AppendInfo {
                     first_offset: Some(batch.first_offset()),
                     last_offset: batch.last_offset,
                     log_append_time_ms: batch.timestamp,
-                    max_timestamp_ms: analysis.max_timestamp_ms,
+                    max_timestamp_ms: batches.max_timestamp_ms,
                     is_duplicate: true,
                     has_rolled,
                     ..self.nothing_appended()
@@ -168,25 +209,25 @@ impl Log {
             }
             ProducerChanges::Batches(changes) => changes,
         };
-        self.write(writer, analysis, &changes)?;
+        self.write(writer, batches, &changes)?;
         self.take_epochs(epochs);
-        changes.commit(&mut writer.producers, &analysis.batches, analysis.last_offset);
+        changes.commit(&mut writer.producers, &batches.views, batches.last_offset);
         writer.now_ms = now_ms;
-        self.offsets.log_end.store(analysis.last_offset.saturating_add(1), Ordering::Release);
+        self.offsets.log_end.store(batches.last_offset.saturating_add(1), Ordering::Release);
         self.refresh_last_stable(writer);
         Ok(AppendInfo {
-            first_offset: analysis.first_offset,
-            last_offset: analysis.last_offset,
-            max_timestamp_ms: analysis.max_timestamp_ms,
-            size_bytes: analysis.size_bytes,
+            first_offset: batches.first_offset,
+            last_offset: batches.last_offset,
+            max_timestamp_ms: batches.max_timestamp_ms,
+            size_bytes: batches.size_bytes,
             has_rolled,
             flush_is_due: self.flush_is_due(),
             ..self.nothing_appended()
         })
     }
 
-    fn check_room(&self, analysis: &Analysis<'_>) -> Result<(), AppendError> {
-        let (first, last) = (analysis.first_known_offset(), analysis.last_offset);
+    fn check_room(&self, batches: &FinalBatches<'_>) -> Result<(), AppendError> {
+        let (first, last) = (batches.first_known_offset(), batches.last_offset);
         let end = self.log_end_offset();
         if first < end {
             let message =
@@ -195,10 +236,10 @@ impl Log {
             return Err(AppendError::refused_at(reason, message, first, last));
         }
         let segment_bytes = self.config.load().segment_bytes;
-        if analysis.size_bytes > u64::from(segment_bytes) {
+        if batches.size_bytes > u64::from(segment_bytes) {
             let message = format!(
                 "{} bytes are to be appended at once, a segment has at most {segment_bytes}",
-                analysis.size_bytes
+                batches.size_bytes
             );
             let reason = AppendReason::RecordBatchTooLarge;
             return Err(AppendError::refused_at(reason, message, first, last));
@@ -210,17 +251,17 @@ impl Log {
     fn write(
         &self,
         writer: &mut Writer,
-        analysis: &Analysis<'_>,
+        batches: &FinalBatches<'_>,
         changes: &BatchChanges,
     ) -> crate::Result<()> {
         let settings = self.config.load().segment();
         let active = &mut writer.active;
-        let append = active.prepare(&self.folder, &settings, &analysis.batches)?;
+        let append = active.prepare(&self.folder, &settings, &batches.views)?;
         // The index of aborted transactions first: it can be taken back, bytes of the log that
         // readers have seen cannot.
         let aborted = changes.aborted();
         active.write_txns(&self.folder, aborted)?;
-        if let Err(error) = active.write(&parts(&analysis.batches)) {
+        if let Err(error) = active.write(&[batches.bytes]) {
             if !aborted.is_empty() {
                 active.forget_txns(&self.folder);
             }
@@ -244,19 +285,14 @@ impl Log {
     }
 }
 
-/// The bytes to write: batches that lie behind each other in memory are one part.
-fn parts<'a>(batches: &[Batch<'a>]) -> Vec<&'a [u8]> {
-    batches.iter().map(|batch| batch.bytes).collect()
-}
-
 /// The leader epochs when these batches are appended; `None` when they stay as they are.
 fn epochs_after(
     epochs: &LeaderEpochs,
-    batches: &[Batch<'_>],
+    batches: &[BatchView<'_>],
 ) -> Result<Option<LeaderEpochs>, AppendError> {
     // spec: producer-state B5
     let mut changed: Option<LeaderEpochs> = None;
-    for Batch { header, .. } in batches {
+    for BatchView { header, .. } in batches {
         let now = changed.as_ref().unwrap_or(epochs);
         if header.magic < 2 {
             if !now.entries().is_empty() {

@@ -3,20 +3,15 @@
 use std::fmt;
 
 use crate::error::{Error, Kind};
+use crate::record::validate::{ValidateError, ValidateErrorKind};
 use crate::state::live::{Reason, Refusal};
 
 /// Why an append is refused, as Kafka's protocol tells reasons apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AppendReason {
-    /// Bytes that are no batch, or whose checksum is wrong.
-    CorruptRecord,
-    /// A batch that is larger than `max.message.bytes`.
-    RecordTooLarge,
     /// More bytes than a segment may have.
     RecordBatchTooLarge,
-    /// Offsets that do not rise from batch to batch.
-    OffsetsOutOfOrder,
     /// Offsets that the log has already.
     UnexpectedAppendOffset,
     /// Batches before it are missing, or it was sent before.
@@ -27,8 +22,6 @@ pub enum AppendReason {
     InvalidTxnState,
     /// A newer transaction coordinator has written a marker.
     TransactionCoordinatorFenced,
-    /// A record that is not what it should be.
-    InvalidRecord,
     /// The caller asked for what makes no sense.
     IllegalArgument,
 }
@@ -47,7 +40,9 @@ pub struct AppendRefusal {
 /// Why an append did not happen. The log is as it was before.
 #[derive(Debug)]
 pub enum AppendError {
-    /// The batches may not be appended.
+    /// The batches are not what the topic takes.
+    Invalid(ValidateError),
+    /// The batches do not fit the log.
     Refused(Box<AppendRefusal>),
     /// The log cannot take them now: the disk, another writer, or it is closed.
     Failed(Error),
@@ -69,12 +64,21 @@ impl AppendError {
         AppendError::Refused(Box::new(AppendRefusal { reason, message: message.into(), offsets }))
     }
 
-    /// Why it was refused; `None` when it failed.
+    /// Why the batches do not fit the log; `None` for other errors.
     #[must_use]
     pub fn reason(&self) -> Option<AppendReason> {
         match self {
             AppendError::Refused(refusal) => Some(refusal.reason),
-            AppendError::Failed(_) => None,
+            AppendError::Invalid(_) | AppendError::Failed(_) => None,
+        }
+    }
+
+    /// What is wrong with the batches in themselves; `None` for other errors.
+    #[must_use]
+    pub fn invalid(&self) -> Option<ValidateErrorKind> {
+        match self {
+            AppendError::Invalid(error) => Some(error.kind()),
+            AppendError::Refused(_) | AppendError::Failed(_) => None,
         }
     }
 }
@@ -82,6 +86,7 @@ impl AppendError {
 impl fmt::Display for AppendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            AppendError::Invalid(error) => error.fmt(f),
             AppendError::Refused(refusal) => f.write_str(&refusal.message),
             AppendError::Failed(error) => error.fmt(f),
         }
@@ -89,6 +94,12 @@ impl fmt::Display for AppendError {
 }
 
 impl std::error::Error for AppendError {}
+
+impl From<ValidateError> for AppendError {
+    fn from(error: ValidateError) -> Self {
+        AppendError::Invalid(error)
+    }
+}
 
 impl From<Error> for AppendError {
     fn from(error: Error) -> Self {
@@ -113,15 +124,13 @@ impl From<AppendError> for Error {
     fn from(error: AppendError) -> Self {
         let refusal = match error {
             AppendError::Failed(error) => return error,
+            AppendError::Invalid(error) => return error.into(),
             AppendError::Refused(refusal) => refusal,
         };
         let kind = match refusal.reason {
-            AppendReason::CorruptRecord => Kind::Corrupt,
-            AppendReason::RecordTooLarge | AppendReason::RecordBatchTooLarge => Kind::Limit,
+            AppendReason::RecordBatchTooLarge => Kind::Limit,
             AppendReason::UnexpectedAppendOffset => Kind::OutOfRange,
-            AppendReason::OffsetsOutOfOrder
-            | AppendReason::InvalidRecord
-            | AppendReason::IllegalArgument => Kind::InvalidArgument,
+            AppendReason::IllegalArgument => Kind::InvalidArgument,
             AppendReason::OutOfOrderSequence
             | AppendReason::InvalidProducerEpoch
             | AppendReason::InvalidTxnState

@@ -1,9 +1,9 @@
 //! One partition: what is in its directory, whether it is sound, how it is made so, and how it is
 //! written to and read.
 
-mod analysis;
 mod append;
 mod append_error;
+mod append_leader;
 mod close;
 pub mod compare;
 mod config;
@@ -36,6 +36,7 @@ pub mod verify;
 
 pub use append::AppendInfo;
 pub use append_error::{AppendError, AppendReason, AppendRefusal};
+pub use append_leader::{AppendScratch, LeaderAppend};
 pub use compare::{Comparison, compare_logs};
 pub use config::{LogConfig, OpenOptions};
 pub use coordinator::{CoordinatedTransaction, Coordinators};

@@ -3,7 +3,7 @@
 use super::append_error::AppendError;
 use crate::index::AbortedTxn;
 use crate::record::control::parse_control;
-use crate::record::frames::Batch;
+use crate::record::validate::BatchView;
 use crate::state::live::{
     AppendOrigin, BatchMetadata, Completion, ProducerAppend, TransactionVersion, VerificationGuard,
 };
@@ -44,7 +44,7 @@ impl ProducerChecks {
     pub(super) fn check(
         &self,
         state: &ProducerState,
-        batches: &[Batch<'_>],
+        batches: &[BatchView<'_>],
         (base_offset, mut position): (i64, u64),
     ) -> Result<ProducerChanges, AppendError> {
         // spec: segments 6.4
@@ -121,7 +121,7 @@ impl BatchChanges {
     pub(super) fn commit(
         &self,
         state: &mut ProducerState,
-        batches: &[Batch<'_>],
+        batches: &[BatchView<'_>],
         last_offset: i64,
     ) {
         for append in &self.appends {
@@ -141,7 +141,7 @@ impl BatchChanges {
 }
 
 /// What a batch says of its producer.
-pub(super) fn event_of(batch: &Batch<'_>) -> Option<ProducerEvent> {
+pub(super) fn event_of(batch: &BatchView<'_>) -> Option<ProducerEvent> {
     let header = &batch.header;
     if !header.has_producer_id() {
         return None;

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use super::log::{Log, Writer};
 use super::producers::event_of;
 use crate::error::{Error, Kind, Result};
-use crate::record::frames::Batch;
+use crate::record::validate::BatchView;
 use crate::segment::FileRole;
 use crate::segment::active::remove_if_there;
 use crate::state::snapshot_set::offsets_to_snapshot;
@@ -119,7 +119,7 @@ impl Log {
                     return Err(error.in_file(handles.log().path()).at_position(position));
                 }
             }
-            if let Some(event) = event_of(&Batch { header: *header, bytes: &bytes }) {
+            if let Some(event) = event_of(&BatchView { header: *header, bytes: &bytes }) {
                 // What a producer may not do is in the log all the same, and says nothing.
                 let _ = producers.replay(&event);
             }

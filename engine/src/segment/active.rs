@@ -12,7 +12,7 @@ use super::recent::{BatchPlace, RecentBatches};
 use crate::error::{Error, Kind, Result};
 use crate::index::{AbortedTxn, TimeEntry, txn};
 use crate::io::OpenMode;
-use crate::record::frames::Batch;
+use crate::record::validate::BatchView;
 use crate::units::{NO_TIMESTAMP, is_addressable};
 
 /// The largest position in a log.
@@ -249,7 +249,7 @@ impl ActiveSegment {
         &self,
         folder: &Folder,
         settings: &SegmentSettings,
-        batches: &[Batch<'_>],
+        batches: &[BatchView<'_>],
     ) -> Result<SegmentAppend> {
         let base_offset = self.base_offset();
         let (timestamp_ms, offset) = self.segment.max_timestamp(folder)?;

@@ -1,0 +1,204 @@
+//! Section LD: logs that are opened, after a clean stop and after another.
+
+use siltstone_tests::live::{NOW_MS, TestBatch, TestLog, records};
+
+fn hundred_bytes(time: i64) -> TestBatch {
+    // 61 bytes of header, and a record of 39.
+    records(1).value_bytes(32).times(&[NOW_MS + time])
+}
+
+#[test]
+fn a_log_that_is_new_is_made() {
+    // spec: behaviours LD-043, LD-044, LD-045
+    let log = TestLog::new();
+    assert_eq!((log.bases(), log.log().log_end_offset()), (vec![0], 0));
+    let mut log = TestLog::new();
+    log.log().close().unwrap();
+    log.open_with(|options| options.clean_shutdown = true);
+    log.lead(&records(1));
+    let mut log = TestLog::on(
+        siltstone::io::SimDisk::new(),
+        siltstone::log::LogConfig::default(),
+        siltstone::log::OpenOptions {
+            log_start_offset: 500,
+            ..siltstone::log::OpenOptions::default()
+        },
+    );
+    assert_eq!((log.log().log_start_offset(), log.log().log_end_offset()), (500, 500));
+    assert_eq!(log.lead(&records(1)).first_offset, Some(500));
+}
+
+#[test]
+fn indexes_after_an_unclean_stop_are_those_before_it() {
+    // spec: behaviours LD-013
+    let mut log = TestLog::with(|config| {
+        config.segment_bytes = 700;
+        config.index_interval_bytes = 300;
+        config.segment_index_bytes = 4096;
+    });
+    for time in 0..100 {
+        log.lead(&hundred_bytes(time));
+    }
+    log.log().close().unwrap();
+    let last = *log.bases().last().unwrap();
+    let name = |suffix: &str| format!("{last:020}.{suffix}");
+    let before = [name("index"), name("timeindex")].map(|file| log.file(&file));
+    log.crash(100);
+    assert_eq!((log.log().log_end_offset(), log.log().recovery_point()), (100, 100));
+    log.log().close().unwrap();
+    assert_eq!([name("index"), name("timeindex")].map(|file| log.file(&file)), before);
+}
+
+#[test]
+fn lost_and_broken_indexes_are_made_anew_after_an_unclean_stop() {
+    // spec: behaviours LD-015, LD-016
+    for bytes in [None, Some(b"  ".to_vec())] {
+        let mut log = TestLog::with(|config| {
+            config.segment_bytes = 200;
+            config.index_interval_bytes = 1;
+        });
+        for time in 0..200 {
+            log.lead(&records(1).times(&[NOW_MS + time * 10]));
+        }
+        log.log().close().unwrap();
+        let dir = std::path::Path::new(siltstone_tests::live::DIR);
+        for file in log.files().iter().filter(|file| file.ends_with("index")) {
+            let storage: &dyn siltstone::io::Storage = &log.disk;
+            storage.remove_file(&dir.join(file)).unwrap();
+            if let Some(bytes) = &bytes {
+                log.disk.put(&dir.join(file), bytes.clone(), None).unwrap();
+            }
+        }
+        log.crash(0);
+        assert_eq!(log.log().log_end_offset(), 200);
+        for offset in 0..200 {
+            assert_eq!(log.read(offset).place.offset, offset);
+            let found = log.log().offset_for_timestamp(NOW_MS + offset * 10).unwrap();
+            assert_eq!(found.map(|found| found.offset), Some(offset));
+        }
+        assert!(log.file("00000000000000000000.index").is_some_and(|bytes| !bytes.is_empty()));
+    }
+}
+
+#[test]
+fn deleted_files_go_when_the_log_is_opened() {
+    // spec: behaviours LD-019
+    let mut log = TestLog::with(|config| config.retention_bytes = 0);
+    for _ in 0..5 {
+        log.lead(&records(1));
+        log.log().roll(NOW_MS).unwrap();
+    }
+    log.replicate();
+    log.log().delete_old_segments(NOW_MS).unwrap();
+    assert!(log.files().iter().any(|file| file.ends_with(".deleted")));
+    log.reopen();
+    assert!(!log.files().iter().any(|file| file.ends_with(".deleted")));
+    assert_eq!(log.bases().len(), 1);
+}
+
+#[test]
+fn garbage_behind_the_records_is_cut_after_an_unclean_stop() {
+    // spec: behaviours LD-020
+    for count in [50, 75, 99] {
+        let mut log = TestLog::new();
+        for time in 0..count {
+            log.lead(&hundred_bytes(time));
+        }
+        log.log().close().unwrap();
+        let dir = std::path::Path::new(siltstone_tests::live::DIR);
+        for (file, garbage) in [("log", 700_usize), ("index", 13)] {
+            let name = format!("00000000000000000000.{file}");
+            let mut bytes = log.file(&name).unwrap();
+            bytes.extend((0..garbage).map(|byte| u8::try_from(byte * 31 % 251).unwrap()));
+            log.disk.put(&dir.join(name), bytes, None).unwrap();
+        }
+        log.crash(50);
+        assert_eq!(log.log().log_end_offset(), count);
+        let offsets: Vec<i64> = log.headers().iter().map(|header| header.base_offset).collect();
+        assert_eq!(offsets, (0..count).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn offsets_too_far_from_the_base_begin_a_segment() {
+    // spec: behaviours LD-021, LD-023
+    let mut log = TestLog::new();
+    for offset in [0, 2_147_483_649, 2_147_483_650, 2_147_483_651] {
+        log.follow(&records(1).at(offset).epoch(0));
+    }
+    assert_eq!(log.bases(), [0, 2_147_483_649]);
+    assert_eq!(log.snapshots(), [2_147_483_649]);
+    log.reopen();
+    assert_eq!(log.log().log_end_offset(), 2_147_483_652);
+    let log = TestLog::new();
+    let message = |offset: i64, count: i64, compressed: bool| {
+        use siltstone::record::codec::{Codec, Compressor};
+        let codec = if compressed { Codec::Gzip } else { Codec::None };
+        let mut builder =
+            siltstone::record::builder::LegacyBuilder::new(1, codec.into(), None, offset).unwrap();
+        for offset in offset..offset + count {
+            builder.append(offset, NOW_MS, None, Some(b"v")).unwrap();
+        }
+        let mut bytes = Vec::new();
+        builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+        bytes
+    };
+    log.try_follow(&message(0, 1, false)).unwrap();
+    for offset in [2_147_483_649, 2_147_483_651, 2_147_483_653] {
+        log.try_follow(&message(offset, 2, true)).unwrap();
+    }
+    assert_eq!(log.bases(), [0, 3, 2_147_483_651]);
+}
+
+#[test]
+fn a_roll_that_was_flushed_is_there_after_a_crash() {
+    // spec: behaviours LD-039, LD-040
+    let mut log = TestLog::new();
+    for _ in 0..100 {
+        log.lead(&records(1));
+    }
+    log.log().roll(NOW_MS).unwrap();
+    log.log().flush(false, NOW_MS).unwrap();
+    log.crash(100);
+    assert_eq!((log.log().log_end_offset(), log.log().recovery_point()), (100, 100));
+    let index = "00000000000000000100.index";
+    assert!(log.file(index).is_some());
+    let mut log = TestLog::new();
+    for _ in 0..100 {
+        log.lead(&records(1));
+    }
+    log.log().roll(NOW_MS).unwrap();
+    assert_eq!(log.file(index), None, "only its log");
+    log.log().flush(true, NOW_MS).unwrap();
+    let bytes = log.file(index).unwrap();
+    assert_eq!(bytes.len(), 12_000);
+}
+
+#[test]
+fn the_log_start_is_the_checkpoints_with_remote_storage_alone() {
+    // spec: behaviours LD-041
+    for (remote, start) in [(true, 0), (false, 5)] {
+        let mut log = TestLog::with(|config| config.remote_storage = remote);
+        log.log().truncate_fully_and_start_at(5, None, NOW_MS).unwrap();
+        log.lead(&records(1));
+        log.reopen();
+        assert_eq!(log.log().log_start_offset(), start, "remote {remote}");
+    }
+}
+
+#[test]
+fn expired_producers_are_not_loaded() {
+    // spec: behaviours LD-011
+    let mut log = TestLog::new();
+    log.lead(&records(1).producer(1, 0, 0));
+    log.log().roll(NOW_MS).unwrap();
+    log.lead(&records(1).producer(2, 0, 0));
+    log.replicate();
+    log.log().maybe_increment_log_start_offset(1).unwrap();
+    log.log().delete_old_segments(NOW_MS).unwrap();
+    let count = |log: &TestLog| log.log().with_producers(|state| state.producers().len()).unwrap();
+    assert_eq!(count(&log), 2);
+    log.options.log_start_offset = 1;
+    log.crash(0);
+    assert_eq!(count(&log), 1);
+}

@@ -1,7 +1,8 @@
 //! How fast is a segment recovered, and how many small partitions a second?
 //!
-//! Recovery checks the CRC of every batch and rebuilds indexes and producers; the files are in the page cache and right, so
-//! that nothing is written for a segment. `recover_a_segment/plain_loop` is its limit: the same work with nothing checked twice.
+//! Recovery checks the CRC of every batch and rebuilds indexes and producers; the files are in the
+//! page cache and right, so that nothing is written for a segment. `recover_a_segment/plain_loop`
+//! is its limit: the same work with nothing checked twice.
 //!
 //! The data is made in the temporary directory: some 2 GiB.
 

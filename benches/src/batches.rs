@@ -1,4 +1,5 @@
-//! Batches as a busy topic has them: JSON values of 200 bytes, from idempotent producers that take turns.
+//! Batches as a busy topic has them: JSON values of 200 bytes, from idempotent producers that take
+//! turns.
 
 use siltstone::record::builder::{BatchBuilder, BatchOptions};
 use siltstone::record::codec::{Codec, Compressor};

@@ -1,8 +1,9 @@
 //! A log directory of many small partitions, as a broker leaves it that was killed.
 //!
-//! Each partition has sealed segments with right indexes, and an active one whose indexes are preallocated: 10 MiB long, with
-//! the entries so far in front of zeros. There are snapshots at the bases of the later segments, and none at the end. No
-//! recovery point was written, so that every batch must be read.
+//! Each partition has sealed segments with right indexes, and an active one whose indexes are
+//! preallocated: 10 MiB long, with the entries so far in front of zeros. There are snapshots at the
+//! bases of the later segments, and none at the end. No recovery point was written, so that every
+//! batch must be read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -117,8 +118,9 @@ impl Directory {
         names.max().unwrap_or_default()
     }
 
-    /// Makes the directory what it was before it was recovered. What recovery has added is moved aside, not removed: where many
-    /// files were deleted just before, ext4 takes several times as long to make new ones.
+    /// Makes the directory what it was before it was recovered. What recovery has added is moved
+    /// aside, not removed: where many files were deleted just before, ext4 takes several times as
+    /// long to make new ones.
     ///
     /// # Errors
     /// When the directory cannot be written.
@@ -133,7 +135,8 @@ impl Directory {
             for part in self.parts.iter().filter(|part| part.size == INDEX_SIZE) {
                 let mut file = OpenOptions::new().write(true).open(dir.join(&part.name))?;
                 file.write_all(&part.bytes)?;
-                // What lay behind becomes zeros. Not cut to nothing: that would give its blocks back.
+                // What lay behind becomes zeros. Not cut to nothing: that would give its blocks
+                // back.
                 file.set_len(u64::try_from(part.bytes.len())?)?;
                 file.set_len(part.size)?;
             }
@@ -185,7 +188,8 @@ fn logs(segments: usize) -> Result<Vec<(i64, Vec<u8>, i64)>> {
     Ok(logs)
 }
 
-/// The files of a partition whose broker is killed, and the names of those that it lacks, made from a recovered one.
+/// The files of a partition whose broker is killed, and the names of those that it lacks, made from
+/// a recovered one.
 fn kill(model: &Path, active: i64, end_offset: i64) -> Result<(Vec<Part>, Vec<String>)> {
     let last = FileName::live(end_offset, FileRole::Snapshot).format();
     let offsets = FileName::live(active, FileRole::OffsetIndex).format();

@@ -1,4 +1,5 @@
-//! What the benchmarks share: generated logs and directories, loops that show what the machine could do, and timing.
+//! What the benchmarks share: generated logs and directories, loops that show what the machine
+//! could do, and timing.
 
 pub mod batches;
 pub mod cache;

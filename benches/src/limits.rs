@@ -1,7 +1,7 @@
 //! What could this machine do? Loops that do the work that cannot be left out, and no more.
 //!
-//! They believe what they read: no length is checked twice, no verdict is given, nothing but the least is kept. What an engine
-//! that checks everything comes to is judged against them.
+//! They believe what they read: no length is checked twice, no verdict is given, nothing but the
+//! least is kept. What an engine that checks everything comes to is judged against them.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -131,7 +131,8 @@ pub fn read_through(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks every batch of a log and opens its payload as LZ4 frames by the library that the engine uses, a block at a time.
+/// Checks every batch of a log and opens its payload as LZ4 frames by the library that the engine
+/// uses, a block at a time.
 ///
 /// # Errors
 /// When something is not what was written.
@@ -149,7 +150,8 @@ pub fn open_lz4(log: &[u8]) -> Result<usize> {
     Ok(opened)
 }
 
-/// Opens the blocks of a frame as Kafka writes it: a header of seven bytes, blocks, an end mark of zeros.
+/// Opens the blocks of a frame as Kafka writes it: a header of seven bytes, blocks, an end mark of
+/// zeros.
 fn lz4_blocks(frame: &[u8], out: &mut [u8]) -> Result<usize> {
     const IS_PLAIN: u32 = 1 << 31;
     let (mut rest, mut opened) = (frame.get(7..).ok_or("no frame")?, 0);
@@ -206,8 +208,9 @@ pub fn collect_aborted(bytes: &[u8], found: &mut Vec<(i64, i64)>) {
     }
 }
 
-/// Does to every folder what its recovery cannot leave out: list it, read its logs, check them, write a snapshot beside and put
-/// it in place, write over the time index, cut the offset index. Folders are made durable by the hundred.
+/// Does to every folder what its recovery cannot leave out: list it, read its logs, check them,
+/// write a snapshot beside and put it in place, write over the time index, cut the offset index.
+/// Folders are made durable by the hundred.
 ///
 /// # Errors
 /// When a folder is not what was made.

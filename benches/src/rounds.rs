@@ -1,7 +1,8 @@
 //! How long does something take on a machine that others use, too?
 //!
-//! A round knows how long its thread waited for a core. That share is taken off, and the rounds that waited least are
-//! kept. Work on several threads cannot be corrected so: its rounds are judged by the first thread alone.
+//! A round knows how long its thread waited for a core. That share is taken off, and the rounds
+//! that waited least are kept. Work on several threads cannot be corrected so: its rounds are
+//! judged by the first thread alone.
 
 use std::time::Instant;
 
@@ -57,7 +58,8 @@ pub struct Timing {
     pub waited: f64,
 }
 
-/// Runs `round` once to warm up, then up to three times as often as wanted, until enough rounds were undisturbed.
+/// Runs `round` once to warm up, then up to three times as often as wanted, until enough rounds
+/// were undisturbed.
 ///
 /// # Errors
 /// Those of `round`.

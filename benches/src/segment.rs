@@ -31,7 +31,8 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Makes a partition `NAME-0` in `home` with a segment of about `size_bytes`, and the small files that belong to it.
+    /// Makes a partition `NAME-0` in `home` with a segment of about `size_bytes`, and the small
+    /// files that belong to it.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -57,7 +58,8 @@ impl Segment {
             batches: batches.made(),
             end_offset: batches.next_offset(),
         };
-        // It has no indexes and no snapshot yet: the first recovery makes them, and the later ones find them right.
+        // It has no indexes and no snapshot yet: the first recovery makes them, and the later ones
+        // find them right.
         segment.recover(MapMode::Never)?;
         Ok(segment)
     }

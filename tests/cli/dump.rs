@@ -12,7 +12,8 @@ use siltstone_tests::{hex, tool};
 
 use crate::reading::{bytes, lines, of_type};
 
-/// A record as the expectations have it. `--decode none` gives the bytes of every record but those of control batches.
+/// A record as the expectations have it. `--decode none` gives the bytes of every record but those
+/// of control batches.
 fn record(line: &Value) -> Record {
     let int = |key: &str| line[key].as_i64().unwrap_or_else(|| panic!("{key} of {line}"));
     let headers = line["headers"].as_array().expect("headers").iter();

@@ -1,4 +1,5 @@
-//! Links in a partition directory: followed for reading, written through, never replaced by a plain file.
+//! Links in a partition directory: followed for reading, written through, never replaced by a plain
+//! file.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,5 @@
-//! How the command line behaves whatever the verb: help, bad arguments, missing paths, broken pipes.
+//! How the command line behaves whatever the verb: help, bad arguments, missing paths, broken
+//! pipes.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};

@@ -40,7 +40,8 @@ impl Ends {
         ends
     }
 
-    /// The end that must come of what is left: a directory that has its marker no more was not stopped cleanly.
+    /// The end that must come of what is left: a directory that has its marker no more was not
+    /// stopped cleanly.
     pub fn wanted(&self, left: &Snapshot) -> &Snapshot {
         let has_its_marker = has_marker(left) && marker(left) == marker(&self.before);
         if has_its_marker { &self.uncut } else { &self.without_marker }

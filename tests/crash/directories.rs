@@ -352,7 +352,8 @@ pub fn kit_transactions() -> Scenario {
     kit("txn", "crc", &["txn-a-0", "txn-b-0"])
 }
 
-/// Some partitions that a real Kafka wrote. Their preallocated indexes are cut to a few pages, so that they are quick to copy.
+/// Some partitions that a real Kafka wrote. Their preallocated indexes are cut to a few pages, so
+/// that they are quick to copy.
 fn kit(name: &str, state: &str, partitions: &[&str]) -> Scenario {
     let state = Kit::open(name).state(state);
     let unpacked = state.unpack();

@@ -1,4 +1,5 @@
-//! Every operation fails once, in every way that a disk has: the error is told, nothing is lost, and the next run ends it.
+//! Every operation fails once, in every way that a disk has: the error is told, nothing is lost,
+//! and the next run ends it.
 
 use std::path::Path;
 

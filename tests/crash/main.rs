@@ -1,5 +1,5 @@
-//! Crash tests: recovery is cut at every operation, on a simulated disk that loses what was not made durable, and must come to
-//! the same end when it is started again.
+//! Crash tests: recovery is cut at every operation, on a simulated disk that loses what was not
+//! made durable, and must come to the same end when it is started again.
 //!
 //! | module | asks |
 //! |---|---|

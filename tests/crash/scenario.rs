@@ -139,8 +139,8 @@ impl Scenario {
         run.report.unwrap_or_else(|fault| panic!("{when}: {}", fault.text))
     }
 
-    /// Recovers without a cut, and expects that nothing is left to be repaired in what is sound, and that what is refused is as
-    /// it was.
+    /// Recovers without a cut, and expects that nothing is left to be repaired in what is sound,
+    /// and that what is refused is as it was.
     pub fn recover_whole(&self, disk: &SimDisk) {
         let run = self.run(disk);
         assert!(run.report.is_ok() && run.failed.is_empty(), "{run:?}");

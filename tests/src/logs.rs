@@ -1,4 +1,5 @@
-//! Logs made to measure: `LogBuilder::new().batch(3).roll().txn(7, 2).abort(7)` gives the log files of a partition.
+//! Logs made to measure: `LogBuilder::new().batch(3).roll().txn(7, 2).abort(7)` gives the log files
+//! of a partition.
 //!
 //! Only what the batches say is made; a first recovery adds indexes, snapshots and epochs.
 

@@ -28,8 +28,8 @@ use clap::Args;
   siltstone recover --truncate-to 4711 /var/lib/kafka/orders-0
       one partition, cut at an offset that you name
 
-Exit codes: 0 all that was given is fit to start, 1 a partition was left as it was (loss not allowed, or refused),
-2 could not look or write.")]
+Exit codes: 0 all that was given is fit to start, 1 a partition was left as it was (loss not
+allowed, or refused), 2 could not look or write.")]
 pub(crate) struct RecoverArgs {
     /// Partition directories or log directories (entries of log.dirs).
     #[arg(required = true, value_name = "PATH")]

@@ -189,7 +189,8 @@ mod tests {
     proptest! {
         #[test]
         fn pieces_appended_or_combined_give_the_checksum_of_the_whole(
-            bytes in prop::collection::vec(any::<u8>(), 0..5000), cut in any::<prop::sample::Index>(),
+            bytes in prop::collection::vec(any::<u8>(), 0..5000),
+            cut in any::<prop::sample::Index>(),
         ) {
             let (a, b) = bytes.split_at(cut.index(bytes.len() + 1));
             let whole = by_definition(CASTAGNOLI, &bytes);
@@ -212,7 +213,8 @@ mod tests {
 
         #[test]
         fn a_flipped_bit_is_seen(
-            mut bytes in prop::collection::vec(any::<u8>(), 1..3000), at in any::<prop::sample::Index>(),
+            mut bytes in prop::collection::vec(any::<u8>(), 1..3000),
+            at in any::<prop::sample::Index>(),
             bit in 0..8_u32,
         ) {
             let before = crc32c(&bytes);

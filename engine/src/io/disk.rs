@@ -1,7 +1,8 @@
 //! The real disk, by plain system calls.
 //!
-//! Every call is repeated when a signal interrupts it, short reads and writes are continued, and every error says what
-//! was done to which path and keeps the kernel's number. All descriptors are closed on exec.
+//! Every call is repeated when a signal interrupts it, short reads and writes are continued, and
+//! every error says what was done to which path and keeps the kernel's number. All descriptors are
+//! closed on exec.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -118,7 +119,8 @@ impl Storage for Disk {
     }
 
     fn set_owner(&self, path: &Path, like: &Metadata) -> Result<()> {
-        // By descriptor and not through a link: else whoever owns the directory could have root hand over any file.
+        // By descriptor and not through a link: else whoever owns the directory could have root
+        // hand over any file.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let descriptor = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
             .map_err(|e| Error::io("open", path, e.into()))?;
@@ -220,7 +222,8 @@ impl File for DiskFile {
 
     fn sync(&self) -> Result<()> {
         self.tally.synced();
-        // The length is among what fdatasync makes durable; the time of the last change need not be.
+        // The length is among what fdatasync makes durable; the time of the last change need not
+        // be.
         retry_on_intr(|| rustix::fs::fdatasync(&self.descriptor))
             .map_err(|e| Error::io("sync", &self.path, e.into()))
     }
@@ -248,7 +251,8 @@ fn set_owner(descriptor: &OwnedFd, path: &Path, like: &Metadata) -> Result<()> {
     allowed(retry_on_intr(|| rustix::fs::fchmod(descriptor, mode)), "change mode")
 }
 
-/// The position `count` bytes after `position`; one past what the kernel takes stays there and is refused by it.
+/// The position `count` bytes after `position`; one past what the kernel takes stays there and is
+/// refused by it.
 pub(super) fn advance(position: u64, count: usize) -> u64 {
     position.saturating_add(u64::try_from(count).unwrap_or(u64::MAX))
 }
@@ -295,7 +299,8 @@ fn open_plain(path: &Path, mode: OpenMode) -> Result<OwnedFd> {
         OpenMode::Read => OFlags::RDONLY,
         OpenMode::ReadWrite => OFlags::RDWR,
         OpenMode::Rewrite => OFlags::RDWR | OFlags::NOFOLLOW,
-        // Not through a link: it would let whoever owns the directory have root cut and fill any file.
+        // Not through a link: it would let whoever owns the directory have root cut and fill any
+        // file.
         OpenMode::Create => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW,
         OpenMode::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
     };
@@ -314,7 +319,8 @@ fn open_plain(path: &Path, mode: OpenMode) -> Result<OwnedFd> {
             );
         }
     }
-    // Older kernels answer ring reads of a non-blocking file with EAGAIN instead of waiting for the disk.
+    // Older kernels answer ring reads of a non-blocking file with EAGAIN instead of waiting for the
+    // disk.
     rustix::fs::fcntl_setfl(&descriptor, access & OFlags::RWMODE).map_err(error)?;
     Ok(descriptor)
 }

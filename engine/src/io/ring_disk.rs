@@ -1,8 +1,9 @@
 //! The real disk with io_uring, where kernel and sandbox allow it and it pays.
 //!
-//! Measured, it pays for many fsyncs at once (five times as many a second, since the disk sees them together) and for
-//! nothing else the engine does on warm files; so by choice `Auto` syncs in batches through the ring and does the rest by
-//! plain calls. Forced, reads and writes go through the ring as well: the tests prove that both ways give the same bytes.
+//! Measured, it pays for many fsyncs at once (five times as many a second, since the disk sees them
+//! together) and for nothing else the engine does on warm files; so by choice `Auto` syncs in
+//! batches through the ring and does the rest by plain calls. Forced, reads and writes go through
+//! the ring as well: the tests prove that both ways give the same bytes.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -36,8 +37,8 @@ pub enum IoChoice {
 }
 
 impl IoChoice {
-    /// What the environment variable `SILTSTONE_IO` asks for: `uring` or `syscalls`; `Auto` when it is not set.
-    /// `InvalidArgument` for any other value.
+    /// What the environment variable `SILTSTONE_IO` asks for: `uring` or `syscalls`; `Auto` when it
+    /// is not set. `InvalidArgument` for any other value.
     pub fn from_env() -> Result<Self> {
         Self::from_value(std::env::var_os(VARIABLE).as_deref())
     }
@@ -55,7 +56,8 @@ impl IoChoice {
     }
 }
 
-/// The real disk of this machine, spoken to as chosen. `Unsupported` when io_uring is asked for and not to be had.
+/// The real disk of this machine, spoken to as chosen. `Unsupported` when io_uring is asked for and
+/// not to be had.
 pub fn open_disk(choice: IoChoice) -> Result<Box<dyn Storage>> {
     Ok(match choice {
         IoChoice::Auto => Box::new(RingDisk::auto()),
@@ -81,7 +83,8 @@ impl RingDisk {
         RingDisk { disk, rings, is_forced: false }
     }
 
-    /// With the ring for all that it can do. `Unsupported`, with the reason, where it may not be used.
+    /// With the ring for all that it can do. `Unsupported`, with the reason, where it may not be
+    /// used.
     pub fn forced() -> Result<Self> {
         let disk = RingDisk { is_forced: true, ..Self::auto() };
         match Ring::new(Arc::clone(disk.disk.tally())) {
@@ -164,8 +167,8 @@ impl Storage for RingDisk {
         if !self.is_forced {
             return self.disk.read(path, limit_bytes);
         }
-        // Opening through the ring as well would save a fifth of the time, and looking whether it is a plain file, which
-        // must come first, cost more than that.
+        // Opening through the ring as well would save a fifth of the time, and looking whether it
+        // is a plain file, which must come first, cost more than that.
         read_whole(&*self.open(path, OpenMode::Read)?, limit_bytes)
     }
 
@@ -245,7 +248,8 @@ impl RingFile {
         let is_read = matches!(operation, Operation::Read(_));
         let Some(descriptor) = self.file.descriptor() else { return (Outcome::Declined, 0) };
         if i64::try_from(position).is_err() {
-            // The ring takes one such position for "where the file stands"; the plain call refuses them all.
+            // The ring takes one such position for "where the file stands"; the plain call refuses
+            // them all.
             return (Outcome::Declined, 0);
         }
         let mut transfers = [Transfer::new(descriptor, operation, position)];
@@ -260,7 +264,8 @@ impl RingFile {
     }
 }
 
-/// Rings, one for each thread that is in a call: they share nothing, so that none waits for another's disk.
+/// Rings, one for each thread that is in a call: they share nothing, so that none waits for
+/// another's disk.
 #[derive(Debug)]
 struct Rings {
     idle: Mutex<Vec<Ring>>,

@@ -1,4 +1,5 @@
-//! The disk as the engine sees it: two traits with two implementations, the real disk and the simulated one.
+//! The disk as the engine sees it: two traits with two implementations, the real disk and the
+//! simulated one.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -108,9 +109,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Renames within one file system, over what is there. Durable after `sync_dir`.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// The file behind a symbolic link, for who must write through it; `None` when the name is no link.
-    /// `Conflict` when the link is of one user and the file of another: whoever owns the directory could have root
-    /// write to any file.
+    /// The file behind a symbolic link, for who must write through it; `None` when the name is no
+    /// link. `Conflict` when the link is of one user and the file of another: whoever owns the
+    /// directory could have root write to any file.
     fn link_target(&self, path: &Path) -> Result<Option<PathBuf>> {
         let _ = path;
         Ok(None)
@@ -122,8 +123,8 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Makes a directory; its parent must exist. `Conflict` when the name is taken.
     fn create_dir(&self, path: &Path) -> Result<()>;
 
-    /// Gives a file or directory the owner, group and mode of `like`; what the caller may not change is left as it is.
-    /// A symbolic link is refused.
+    /// Gives a file or directory the owner, group and mode of `like`; what the caller may not
+    /// change is left as it is. A symbolic link is refused.
     fn set_owner(&self, path: &Path, like: &Metadata) -> Result<()>;
 
     /// Makes the entries of a directory durable.
@@ -137,15 +138,17 @@ pub trait Storage: Send + Sync + fmt::Debug {
         files.iter().map(|file| file.sync()).collect()
     }
 
-    /// Takes the exclusive POSIX record lock on the whole file, making the file when it is missing: what a broker does
-    /// with `.lock`. `Conflict` when it is held. A lock is lost when its file is opened by [`Storage::open`] or
-    /// [`Storage::read`] in the same process and closed again: so POSIX wants it.
+    /// Takes the exclusive POSIX record lock on the whole file, making the file when it is missing:
+    /// what a broker does with `.lock`. `Conflict` when it is held. A lock is lost when its file is
+    /// opened by [`Storage::open`] or [`Storage::read`] in the same process and closed again: so
+    /// POSIX wants it.
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>>;
 
     /// Whether another process holds the lock on this file; a missing file is not held.
     fn is_locked(&self, path: &Path) -> Result<bool>;
 
-    /// The bytes of a file from its start, at most `limit_bytes` of them; `Limit` when it is longer.
+    /// The bytes of a file from its start, at most `limit_bytes` of them; `Limit` when it is
+    /// longer.
     fn read(&self, path: &Path, limit_bytes: u64) -> Result<Vec<u8>>;
 
     /// What it has been asked to do since it was made.

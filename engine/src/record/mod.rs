@@ -1,8 +1,8 @@
 //! What is in a record batch?
 //!
 //! Views of batches and records that copy nothing ([`BatchHeader`], [`Records`]), the two old
-//! message formats ([`legacy`]), control records, the check of every record ([`check`]), the rules for
-//! batches that come in ([`validate`]), and the one loop that walks a file of batches
+//! message formats ([`legacy`]), control records, the check of every record ([`check`]), the rules
+//! for batches that come in ([`validate`]), and the one loop that walks a file of batches
 //! ([`scan`](mod@scan)). Bytes in, bytes out: nothing here opens a file.
 
 pub mod batch;

@@ -54,7 +54,9 @@ impl LogSegment {
         let mut walk = HeaderWalk::new(&**handles.log(), start, self.size_bytes());
         if start > 0 {
             // An index that lies, as an unclean stop may leave it, must not hide what is there.
-            let is_right = matches!(walk.next(), Ok(Some((header, _))) if header.last_offset() == entry.offset);
+            let first = walk.next();
+            let is_right =
+                matches!(first, Ok(Some((header, _))) if header.last_offset() == entry.offset);
             let from = if is_right { start } else { 0 };
             walk = HeaderWalk::new(&**handles.log(), from, self.size_bytes());
         }

@@ -1,4 +1,5 @@
-//! What the groups of rows share: where they work, how often they measure, and which rows are wanted.
+//! What the groups of rows share: where they work, how often they measure, and which rows are
+//! wanted.
 
 use std::fs;
 use std::path::{Path, PathBuf};

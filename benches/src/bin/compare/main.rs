@@ -1,12 +1,13 @@
-//! How fast is siltstone beside Kafka's own classes and beside what the machine could do? All in one run.
+//! How fast is siltstone beside Kafka's own classes and beside what the machine could do? All in
+//! one run.
 //!
 //! ```text
 //! cargo run --release -p siltstone-benches --bin compare [-- OPTIONS] [ROW...]
 //!
-//!   ROW...            only rows whose name holds one of these words; the table is printed and not written
-//!   --quick           small data and few rounds, to see that everything runs; printed and not written
+//!   ROW...            only rows whose name holds one of these words; printed and not written
+//!   --quick           small data and few rounds, to see that all runs; printed and not written
 //!   --without-kafka   do not run Kafka's classes (they need Java 17, Maven and 2 GiB of memory)
-//!   --work DIR        where the data is made (about 12 GiB; default: siltstone-compare in the temporary directory)
+//!   --work DIR        where the data is made (about 12 GiB; else in the temporary directory)
 //! ```
 //!
 //! Without options the table replaces the one in docs/PERFORMANCE.md.

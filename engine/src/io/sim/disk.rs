@@ -15,10 +15,11 @@ use crate::error::{Error, Kind, Result};
 use crate::io::counters::Tally;
 use crate::io::{Counters, DirEntry, File, FileKind, Lock, Metadata, OpenMode, Storage};
 
-/// A disk in memory that can lose what was not synced. Clones are the same disk; [`SimDisk::fork`] makes another.
+/// A disk in memory that can lose what was not synced. Clones are the same disk; [`SimDisk::fork`]
+/// makes another.
 ///
-/// Paths start at its root, whether they say so or not. It has no symbolic links. All operations are numbered from 0,
-/// reads too; with several threads, which one gets which number is chance.
+/// Paths start at its root, whether they say so or not. It has no symbolic links. All operations
+/// are numbered from 0, reads too; with several threads, which one gets which number is chance.
 #[derive(Clone, Debug)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
@@ -67,15 +68,16 @@ impl SimDisk {
         SimDisk { state: Arc::new(Mutex::new(state)), tally: Arc::default() }
     }
 
-    /// Another disk with the same files, pending changes included, but no plan, no log and no locks. Cheap: bytes are
-    /// shared until one of them changes.
+    /// Another disk with the same files, pending changes included, but no plan, no log and no
+    /// locks. Cheap: bytes are shared until one of them changes.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self::with(self.state().tree.clone())
     }
 
-    /// The disk that a power cut now may leave. The same seed gives the same disk; 0 loses everything that was not
-    /// synced, 1 nothing, 2 to 4 lose one of bytes, lengths and names altogether, and all others mix.
+    /// The disk that a power cut now may leave. The same seed gives the same disk; 0 loses
+    /// everything that was not synced, 1 nothing, 2 to 4 lose one of bytes, lengths and names
+    /// altogether, and all others mix.
     #[must_use]
     pub fn after_crash(&self, seed: u64) -> Self {
         Self::with(self.state().tree.after_crash(&mut Fate::new(seed)))
@@ -85,8 +87,8 @@ impl SimDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does an operation as the plan wants it; `act` is told when it is a sync that is lost. `instead` is what is done of
-    /// one that fails.
+    /// Does an operation as the plan wants it; `act` is told when it is a sync that is lost.
+    /// `instead` is what is done of one that fails.
     pub(super) fn operate<T>(
         &self,
         (sort, operation, what): (Sort, &str, String),

@@ -320,3 +320,81 @@ fn nothing_is_kept_that_nobody_uses() {
     }
     assert_eq!(wrong, Vec::<String>::new());
 }
+
+/// The targets of the links of a document; code is none.
+fn links(text: &str) -> Vec<&str> {
+    let mut links = Vec::new();
+    let mut is_code = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        }
+        if !is_code {
+            let behind = line.split("](").skip(1);
+            links.extend(behind.filter_map(|rest| rest.split(')').next()));
+        }
+    }
+    links
+}
+
+/// What a link to a heading of a document is called.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| {
+        let words = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = words.chars().filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn links_in_the_documents_lead_somewhere() {
+    let mut wrong = Vec::new();
+    for (document, text) in texts().iter().filter(|(name, _)| name.ends_with(".md")) {
+        for link in links(text).into_iter().filter(|link| !link.contains("://")) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let own = root().join(document);
+            let target = if file.is_empty() { own } else { own.with_file_name(file) };
+            let text = fs::read_to_string(&target).unwrap_or_default();
+            if !target.exists() || !(anchor.is_empty() || anchors(&text).contains(anchor)) {
+                wrong.push(format!("{document}: {link}"));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// Where comments are still wider than lines may be; a folder whose comments are wrapped leaves
+/// this list.
+const WIDE: [&str; 4] = [
+    "engine/src/dir/recover/",
+    "engine/src/log/",
+    "engine/src/record/validate/",
+    "engine/src/state/live/",
+];
+
+/// Whether a line may be longer than others: a string, a drawing, or a row of a table.
+fn cannot_be_broken(line: &str) -> bool {
+    let comment = line.trim_start().strip_prefix("//!").map(str::trim_start);
+    let is_drawn = |text: &str| text.starts_with(['|', '+']) || text.contains("   ");
+    comment.map_or_else(|| line.contains('"'), is_drawn)
+}
+
+#[test]
+fn lines_are_not_too_long() {
+    const CHARACTERS_MAX: usize = 100;
+    let mut wrong = Vec::new();
+    for source in sources(&["engine", "cli", "ffi", "tests", "benches", "fuzz"]) {
+        let is_made = source.name.starts_with("fuzz/target/");
+        if is_made || WIDE.iter().any(|folder| source.name.starts_with(folder)) {
+            continue;
+        }
+        for (number, line) in source.text.lines().enumerate() {
+            if line.chars().count() > CHARACTERS_MAX && !cannot_be_broken(line) {
+                wrong.push(format!("{}:{}", source.name, number + 1));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}

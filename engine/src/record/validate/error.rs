@@ -156,12 +156,15 @@ impl Rejections {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// The refusal of the whole batch; Kafka's meters count its records.
-    pub(super) fn into_error(self, counters: &mut ValidationCounters) -> ValidateError {
+    /// The refusal of the whole batch, if there is anything to refuse; Kafka's meters count its
+    /// records.
+    pub(super) fn into_result(
+        self,
+        counters: &mut ValidationCounters,
+    ) -> Result<(), ValidateError> {
+        if self.count == 0 {
+            return Ok(());
+        }
         counters.invalid_magic += self.magic_count;
         counters.no_key_compacted_topic += self.no_key_count;
         let (kind, message) = if self.has_timestamp {
@@ -181,12 +184,8 @@ impl Rejections {
             );
             (ValidateErrorKind::InvalidRecord, message)
         };
-        ValidateError(Box::new(Inner {
-            kind,
-            message,
-            rejected: self.listed,
-            rejected_count: self.count,
-        }))
+        let (rejected, rejected_count) = (self.listed, self.count);
+        Err(ValidateError(Box::new(Inner { kind, message, rejected, rejected_count })))
     }
 }
 

@@ -154,7 +154,7 @@ fn judge_all(
             rejections.push(index, rejection, task.rejected_max);
         }
     }
-    if rejections.is_empty() { Ok(()) } else { Err(rejections.into_error(counters)) }
+    rejections.into_result(counters)
 }
 
 /// What a wrapper holds.

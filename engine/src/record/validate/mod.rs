@@ -28,6 +28,7 @@ mod place;
 mod produce;
 mod rebuild;
 mod rules;
+mod step;
 mod tally;
 mod validated;
 mod validator;

@@ -186,16 +186,18 @@ impl RecordRules {
         }
     }
 
-    /// Whether the record breaks no rule.
-    // spec: records 5.4
-    #[inline]
-    pub(super) fn accepts(&self, timestamp_ms: i64, has_key: bool) -> bool {
-        let has_good_time = if self.keeps_create_time && timestamp_ms != NO_TIMESTAMP {
-            self.is_near(timestamp_ms)
-        } else {
-            !self.is_of_log_append_time
-        };
-        has_good_time & (has_key | !self.is_compacted)
+    /// Whether surely no record breaks a rule, when their timestamps, those apart that are none, lie
+    /// between these two.
+    pub(super) fn accept_all(&self, min_ms: i64, max_ms: i64, have_keys: bool) -> bool {
+        if (self.is_compacted && !have_keys) || self.is_of_log_append_time {
+            return false;
+        }
+        // Only far apart from all clocks the difference overflows, and then it says nothing of the
+        // timestamps in between.
+        let is_surely_near = |ms| self.now_ms.checked_sub(ms).is_some_and(|_| self.is_near(ms));
+        !self.keeps_create_time
+            || min_ms == i64::MAX
+            || (is_surely_near(min_ms) && is_surely_near(max_ms))
     }
 
     /// Within the limits, which belong to what is taken.
@@ -207,15 +209,16 @@ impl RecordRules {
     }
 
     /// The first rule that the record breaks.
+    // spec: records 5.4
     pub(super) fn judge(&self, timestamp_ms: i64, offset: i64, has_key: bool) -> Option<Rejection> {
-        if self.accepts(timestamp_ms, has_key) {
-            return None;
-        }
         if self.is_compacted && !has_key {
             return Some(Rejection::NoKey);
         }
         if !self.keeps_create_time || timestamp_ms == NO_TIMESTAMP {
-            return Some(Rejection::LogAppendTime);
+            return self.is_of_log_append_time.then_some(Rejection::LogAppendTime);
+        }
+        if self.is_near(timestamp_ms) {
+            return None;
         }
         Some(Rejection::Timestamp {
             timestamp_ms,

@@ -3,8 +3,10 @@
 //! A batch that is good is walked once, without a look at which record says what. Only one that is
 //! refused is walked again, to list its records.
 
-use super::error::Rejections;
+use super::counters::ValidationCounters;
+use super::error::{Rejections, ValidateError};
 use super::rules::{RecordRules, Task};
+use super::walk::Seer;
 use crate::record::batch::{BatchHeader, TimestampType};
 use crate::record::check::fields::Deltas;
 use crate::units::NO_TIMESTAMP;
@@ -17,10 +19,11 @@ pub(super) struct Tally {
     next_offset: i64,
     /// The largest timestamp, -1 for none.
     pub(super) max_timestamp: i64,
+    /// The smallest, without those that are none; the largest number when there is no other.
+    min_timestamp: i64,
     /// Whether the records' offsets are 0, 1, 2 ...
     pub(super) is_consecutive: bool,
-    /// Whether no record breaks a rule.
-    pub(super) is_accepted: bool,
+    has_all_keys: bool,
 }
 
 impl Tally {
@@ -32,18 +35,27 @@ impl Tally {
             rules: RecordRules::new(task, &task.first),
             next_offset: 0,
             max_timestamp: NO_TIMESTAMP,
+            min_timestamp: i64::MAX,
             is_consecutive: true,
-            is_accepted: true,
+            has_all_keys: true,
         }
     }
 
-    /// Takes the next record.
-    #[inline]
-    pub(super) fn take(&mut self, deltas: Deltas) {
+    /// Whether surely no record breaks a rule. Otherwise a [`Lister`] must look at each.
+    pub(super) fn is_accepted(&self) -> bool {
+        self.rules.accept_all(self.min_timestamp, self.max_timestamp, self.has_all_keys)
+    }
+}
+
+impl Seer for Tally {
+    #[inline(always)]
+    fn take(&mut self, deltas: Deltas) {
         let timestamp_ms = self.place.timestamp_ms(deltas);
+        let present_ms = if timestamp_ms == NO_TIMESTAMP { i64::MAX } else { timestamp_ms };
         self.max_timestamp = self.max_timestamp.max(timestamp_ms);
+        self.min_timestamp = self.min_timestamp.min(present_ms);
         self.is_consecutive &= self.place.offset(deltas) == self.next_offset;
-        self.is_accepted &= self.rules.accepts(timestamp_ms, deltas.has_key);
+        self.has_all_keys &= deltas.has_key;
         self.next_offset += 1;
     }
 }
@@ -99,16 +111,18 @@ impl Lister {
         }
     }
 
-    /// Takes the next record.
-    pub(super) fn take(&mut self, deltas: Deltas) {
+    /// The refusal of the batch, if there is anything to list.
+    pub(super) fn finish(self, counters: &mut ValidationCounters) -> Result<(), ValidateError> {
+        self.rejections.into_result(counters)
+    }
+}
+
+impl Seer for Lister {
+    fn take(&mut self, deltas: Deltas) {
         let (timestamp_ms, offset) = (self.place.timestamp_ms(deltas), self.place.offset(deltas));
         if let Some(rejection) = self.rules.judge(timestamp_ms, offset, deltas.has_key) {
             self.rejections.push(self.index, rejection, self.listed_max);
         }
         self.index = self.index.saturating_add(1);
-    }
-
-    pub(super) fn finish(self) -> Rejections {
-        self.rejections
     }
 }

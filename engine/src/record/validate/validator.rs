@@ -187,17 +187,16 @@ impl Validator {
         check_batch(header, task, &mut self.counters)?;
         let codec = codec_of(header)?;
         let payload = payload_of(records, header);
-        let mut tally = Tally::new(task);
-        let opened_bytes = self
+        let (tally, opened_bytes) = self
             .opener
-            .walk(codec, payload, header.count, &mut |deltas| tally.take(deltas))
+            .walk(codec, payload, header.count, Tally::new(task))
             .map_err(|fault| fault.into_error(codec))?;
-        if !tally.is_accepted {
-            let mut lister = Lister::new(task);
-            self.opener
-                .walk(codec, payload, header.count, &mut |deltas| lister.take(deltas))
+        if !tally.is_accepted() {
+            let (lister, _) = self
+                .opener
+                .walk(codec, payload, header.count, Lister::new(task))
                 .map_err(|fault| fault.into_error(codec))?;
-            return Err(lister.finish().into_error(&mut self.counters));
+            lister.finish(&mut self.counters)?;
         }
         if needs_order && !tally.is_consecutive {
             return Ok(None);
@@ -224,14 +223,12 @@ impl Validator {
                 self.opener.decompressor.decompress(codec, 2, payload, size_max)?
             }
         };
-        let mut tally = Tally::new(task);
-        walk_slice(opened, header.count, &mut |deltas| tally.take(deltas))
+        let tally = walk_slice(opened, header.count, Tally::new(task))
             .map_err(|fault| fault.into_error(codec))?;
-        if !tally.is_accepted {
-            let mut lister = Lister::new(task);
-            walk_slice(opened, header.count, &mut |deltas| lister.take(deltas))
-                .map_err(|fault| fault.into_error(codec))?;
-            return Err(lister.finish().into_error(&mut self.counters));
+        if !tally.is_accepted() {
+            walk_slice(opened, header.count, Lister::new(task))
+                .map_err(|fault| fault.into_error(codec))?
+                .finish(&mut self.counters)?;
         }
         let source = RecordSource::Batch(*header, opened);
         self.writer.rebuild(&source, task, task.memory_for(size_of(opened)), rebuilt)

@@ -6,6 +6,7 @@
 //! megabyte are passed over in pieces.
 
 use super::error::ValidateError;
+use super::step::step;
 use crate::record::check::fields::{Cursor, Deltas, TOO_SHORT, skip_field, walk_record};
 use crate::record::check::window::Window;
 use crate::record::codec::{Codec, CodecError, CodecErrorKind, Decompressor};
@@ -58,27 +59,42 @@ const NEGATIVE_COUNT: &str = "Found invalid record count in magic v2 batch";
 const TOO_FEW: &str = "Incorrect declared batch size, premature EOF reached";
 const TOO_MANY: &str = "Incorrect declared batch size, records still remaining in file";
 
+/// Is shown every record of a walk. It is handed through by value, so that the loops keep it in
+/// registers.
+pub(super) trait Seer {
+    fn take(&mut self, deltas: Deltas);
+}
+
 /// Reads `count` records in full, which must be all that `payload` holds.
 // spec: records 1.2
-#[inline]
-pub(super) fn walk_slice(
-    payload: &[u8],
-    count: i32,
-    see: &mut impl FnMut(Deltas),
-) -> Result<(), WalkFault> {
+pub(super) fn walk_slice<S: Seer>(payload: &[u8], count: i32, mut seer: S) -> Result<S, WalkFault> {
     if count <= 0 {
-        return check_no_records(count);
+        check_no_records(count)?;
+        return Ok(seer);
     }
-    let mut rest = payload;
+    let mut at = 0;
     for _ in 0..count {
-        let (length, behind) = varint::read_i32(rest).map_err(length_fault)?;
-        let length = usize::try_from(length)
-            .map_err(|_| RecordError::structure("Invalid record size: it is negative"))?;
-        let (mut fields, behind) = behind.split_at_checked(length).ok_or(TOO_LONG)?;
-        rest = behind;
-        see(walk_record(&mut fields)?);
+        let (deltas, behind) = match step::<true>(payload, at) {
+            Some(stepped) => stepped,
+            None => walk_precisely(payload, at)?,
+        };
+        seer.take(deltas);
+        at = behind;
     }
-    check_end(rest)
+    check_end(payload.get(at..).unwrap_or_default())?;
+    Ok(seer)
+}
+
+/// Reads the record at `at` in full; gives the position behind it, or what is wrong.
+#[cold]
+fn walk_precisely(payload: &[u8], at: usize) -> Result<(Deltas, usize), WalkFault> {
+    let rest = payload.get(at..).unwrap_or_default();
+    let (length, behind) = varint::read_i32(rest).map_err(length_fault)?;
+    let length = usize::try_from(length)
+        .map_err(|_| RecordError::structure("Invalid record size: it is negative"))?;
+    let (mut fields, behind) = behind.split_at_checked(length).ok_or(TOO_LONG)?;
+    let deltas = walk_record(&mut fields)?;
+    Ok((deltas, payload.len() - behind.len()))
 }
 
 const TOO_LONG: RecordError = RecordError {
@@ -104,18 +120,26 @@ fn check_end(rest: &[u8]) -> Result<(), WalkFault> {
 }
 
 /// Passes over `count` records, which must be all that `payload` holds.
-#[inline]
-fn pass_slice(payload: &[u8], count: i32, see: &mut impl FnMut(Deltas)) -> Result<(), WalkFault> {
-    let mut rest = payload;
+fn pass_slice<S: Seer>(payload: &[u8], count: i32, mut seer: S) -> Result<S, WalkFault> {
+    let mut at = 0;
     for _ in 0..count {
-        see(pass_record(&mut rest)?);
+        let (deltas, behind) = match step::<false>(payload, at) {
+            Some(stepped) => stepped,
+            None => {
+                let mut rest = payload.get(at..).unwrap_or_default();
+                let deltas = pass_record(&mut rest)?;
+                (deltas, payload.len() - rest.len())
+            }
+        };
+        seer.take(deltas);
+        at = behind;
     }
-    check_end(rest)
+    check_end(payload.get(at..).unwrap_or_default())?;
+    Ok(seer)
 }
 
 /// Passes over the fields of one record.
 // spec: records 1.2, the skipping iterator
-#[inline]
 fn pass_record<C: Cursor>(cursor: &mut C) -> Result<Deltas, RecordError> {
     let _declared_length = cursor.varint()?;
     cursor.skip(1)?;
@@ -189,60 +213,57 @@ pub(super) struct Opener {
 impl Opener {
     /// Shows every record of a batch whose payload may stay as it is; gives how many bytes the
     /// records have.
-    pub(super) fn walk(
+    pub(super) fn walk<S: Seer>(
         &mut self,
         codec: Codec,
         payload: &[u8],
         count: i32,
-        see: &mut impl FnMut(Deltas),
-    ) -> Result<u64, WalkFault> {
+        seer: S,
+    ) -> Result<(S, u64), WalkFault> {
         if codec == Codec::None {
-            walk_slice(payload, count, see)?;
-            return Ok(size_of(payload));
+            return Ok((walk_slice(payload, count, seer)?, size_of(payload)));
         }
         if count <= 0 {
-            return check_no_records(count).map(|()| 0);
+            check_no_records(count)?;
+            return Ok((seer, 0));
         }
         match self.decompressor.decompress(codec, 2, payload, WHOLE_SIZE_MAX) {
-            Ok(opened) => {
-                pass_slice(opened, count, see)?;
-                Ok(size_of(opened))
-            }
+            Ok(opened) => Ok((pass_slice(opened, count, seer)?, size_of(opened))),
             // A payload that breaks off may hold a bad record before that, which Kafka meets first.
             Err(error)
                 if matches!(error.kind(), CodecErrorKind::Limit | CodecErrorKind::Corrupt) =>
             {
-                self.walk_in_pieces(codec, payload, count, see)
+                self.walk_in_pieces(codec, payload, count, seer)
             }
             Err(error) => Err(error.into()),
         }
     }
 
     #[cold]
-    fn walk_in_pieces(
+    fn walk_in_pieces<S: Seer>(
         &mut self,
         codec: Codec,
         payload: &[u8],
         count: i32,
-        see: &mut impl FnMut(Deltas),
-    ) -> Result<u64, WalkFault> {
+        mut seer: S,
+    ) -> Result<(S, u64), WalkFault> {
         self.window.resize(WINDOW_SIZE, 0);
         let stream = self.decompressor.stream(codec, 2, payload, u64::MAX)?;
         let mut window = Window::new(stream, &mut self.window);
-        match pass_window(&mut window, count, see) {
-            Ok(()) => Ok(window.opened_bytes()),
+        match pass_window(&mut window, count, &mut seer) {
+            Ok(()) => Ok((seer, window.opened_bytes())),
             Err(fault) => Err(window.explain().map_or(fault, WalkFault::from)),
         }
     }
 }
 
-fn pass_window(
+fn pass_window<S: Seer>(
     window: &mut Window<'_, '_>,
     count: i32,
-    see: &mut impl FnMut(Deltas),
+    seer: &mut S,
 ) -> Result<(), WalkFault> {
     for _ in 0..count {
-        see(pass_record(&mut Flow(window))?);
+        seer.take(pass_record(&mut Flow(window))?);
     }
     // This also sees checksums behind the last byte.
     check_end(window.peek(1)?)

@@ -9,21 +9,18 @@ use crate::record::check::fields::Deltas;
 /// Walks the record at `at`; gives the position behind it. `None` when the precise walk must look.
 ///
 /// In `FULL`, the fields must fill exactly what the record declares as its length; otherwise they
-/// are bounded by the payload alone.
+/// are bounded by the payload alone. Positions go through by value: a loop that hands out their
+/// address keeps them in memory.
 #[inline(always)]
 pub(super) fn step<const FULL: bool>(payload: &[u8], at: usize) -> Option<(Deltas, usize)> {
-    let mut at = at;
-    let length = read(payload, &mut at)?;
+    let (length, at) = read(payload, at)?;
     let fields = if FULL { payload.get(..at.checked_add(size(length)?)?)? } else { payload };
     // The attributes say nothing.
-    at += 1;
-    let timestamp = read_long(fields, &mut at)?;
-    let offset = read(fields, &mut at)?;
-    let key = read(fields, &mut at)?;
-    skip(&mut at, key)?;
-    let value = read(fields, &mut at)?;
-    skip(&mut at, value)?;
-    let header_count = read(fields, &mut at)?;
+    let (timestamp, at) = read_long(fields, at + 1)?;
+    let (offset, at) = read(fields, at)?;
+    let (key, at) = read(fields, at)?;
+    let (value, at) = read(fields, at.checked_add(size_or_none(key)?)?)?;
+    let (header_count, mut at) = read(fields, at.checked_add(size_or_none(value)?)?)?;
     if header_count != 0 {
         at = step_headers(fields, at, size(header_count)?)?;
     }
@@ -39,7 +36,7 @@ pub(super) fn step<const FULL: bool>(payload: &[u8], at: usize) -> Option<(Delta
 }
 
 /// Passes over headers.
-#[inline]
+#[inline(never)]
 fn step_headers(fields: &[u8], at: usize, count: usize) -> Option<usize> {
     let mut at = at;
     // Each takes two bytes at least.
@@ -47,10 +44,9 @@ fn step_headers(fields: &[u8], at: usize, count: usize) -> Option<usize> {
         return None;
     }
     for _ in 0..count {
-        let key = read(fields, &mut at)?;
-        at = at.checked_add(size(key)?)?;
-        let value = read(fields, &mut at)?;
-        skip(&mut at, value)?;
+        let (key, behind) = read(fields, at)?;
+        let (value, behind) = read(fields, behind.checked_add(size(key)?)?)?;
+        at = behind.checked_add(size_or_none(value)?)?;
     }
     // What was skipped last may reach too far.
     (at <= fields.len()).then_some(at)
@@ -62,60 +58,62 @@ fn size(coded: u32) -> Option<usize> {
     if coded & 1 == 0 { usize::try_from(coded >> 1).ok() } else { None }
 }
 
-/// Moves over a key or value, or over none where the size is negative. The read that follows
-/// compares with what is there.
+/// The size of a key or value: a negative one is null, and takes nothing.
 #[inline(always)]
-fn skip(at: &mut usize, coded: u32) -> Option<()> {
-    let size = if coded & 1 == 0 { usize::try_from(coded >> 1).ok()? } else { 0 };
-    *at = at.checked_add(size)?;
-    Some(())
+fn size_or_none(coded: u32) -> Option<usize> {
+    if coded & 1 == 0 { usize::try_from(coded >> 1).ok() } else { Some(0) }
 }
 
-/// Reads a number, as it is coded.
+/// Reads a number, as it is coded; gives the position behind it.
 #[inline(always)]
-fn read(bytes: &[u8], at: &mut usize) -> Option<u32> {
-    let first = u32::from(*bytes.get(*at)?);
-    *at += 1;
+fn read(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
+    let first = u32::from(*bytes.get(at)?);
     if first < 0x80 {
-        return Some(first);
+        return Some((first, at + 1));
     }
-    let second = u32::from(*bytes.get(*at)?);
-    *at += 1;
+    let second = u32::from(*bytes.get(at + 1)?);
     if second < 0x80 {
-        return Some(first & 0x7f | second << 7);
+        return Some((first & 0x7f | second << 7, at + 2));
     }
-    read_on(bytes, at, first & 0x7f | (second & 0x7f) << 7)
+    read_on(bytes, at + 2, first & 0x7f | (second & 0x7f) << 7)
 }
 
 /// The third byte of a number and those behind it.
 #[inline(never)]
-fn read_on(bytes: &[u8], at: &mut usize, mut value: u32) -> Option<u32> {
+fn read_on(bytes: &[u8], mut at: usize, mut value: u32) -> Option<(u32, usize)> {
     for shift in [14, 21, 28] {
-        let byte = u32::from(*bytes.get(*at)?);
-        *at += 1;
+        let byte = u32::from(*bytes.get(at)?);
+        at += 1;
         value |= (byte & 0x7f) << shift;
         if byte < 0x80 {
-            return Some(value);
+            return Some((value, at));
         }
     }
     None
 }
 
-/// Reads a number of up to 64 bits, as it is coded.
+/// Reads a number of up to 64 bits, as it is coded; gives the position behind it.
 #[inline(always)]
-fn read_long(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    let first = u64::from(*bytes.get(*at)?);
-    *at += 1;
+fn read_long(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let first = u64::from(*bytes.get(at)?);
     if first < 0x80 {
-        return Some(first);
+        return Some((first, at + 1));
     }
-    let mut value = first & 0x7f;
-    for shift in [7, 14, 21, 28, 35, 42, 49, 56, 63] {
-        let byte = u64::from(*bytes.get(*at)?);
-        *at += 1;
+    let second = u64::from(*bytes.get(at + 1)?);
+    if second < 0x80 {
+        return Some((first & 0x7f | second << 7, at + 2));
+    }
+    read_long_on(bytes, at + 2, first & 0x7f | (second & 0x7f) << 7)
+}
+
+#[inline(never)]
+fn read_long_on(bytes: &[u8], mut at: usize, mut value: u64) -> Option<(u64, usize)> {
+    for shift in [14, 21, 28, 35, 42, 49, 56, 63] {
+        let byte = u64::from(*bytes.get(at)?);
+        at += 1;
         value |= (byte & 0x7f) << shift;
         if byte < 0x80 {
-            return Some(value);
+            return Some((value, at));
         }
     }
     None

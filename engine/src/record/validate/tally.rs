@@ -11,52 +11,69 @@ use crate::record::batch::{BatchHeader, TimestampType};
 use crate::record::check::fields::Deltas;
 use crate::units::NO_TIMESTAMP;
 
-/// What a walk over the records of a batch gives.
+/// What a walk over the records of a batch gives. As few numbers as may be, so that the walk keeps
+/// all of them in registers.
 #[derive(Clone, Copy)]
 pub(super) struct Tally {
-    place: Place,
-    rules: RecordRules,
-    next_offset: i64,
-    /// The largest timestamp, -1 for none.
-    pub(super) max_timestamp: i64,
+    base_timestamp: i64,
+    /// The offset delta with which the next record has the offset that is its number.
+    next_delta: i64,
+    max_timestamp: i64,
     /// The smallest, without those that are none; the largest number when there is no other.
     min_timestamp: i64,
-    /// Whether the records' offsets are 0, 1, 2 ...
-    pub(super) is_consecutive: bool,
-    has_all_keys: bool,
+    /// [`IS_ODD`] and [`IS_KEYLESS`], of any record.
+    flags: u8,
 }
+
+/// An offset is not 0, 1, 2 ...
+const IS_ODD: u8 = 1;
+/// A key is null.
+const IS_KEYLESS: u8 = 2;
 
 impl Tally {
     /// Of no records yet, for the task's batch.
-    #[inline]
     pub(super) fn new(task: &Task<'_>) -> Self {
         Tally {
-            place: Place::of(&task.first),
-            rules: RecordRules::new(task, &task.first),
-            next_offset: 0,
+            base_timestamp: task.first.base_timestamp,
+            next_delta: task.first.base_offset.wrapping_neg(),
             max_timestamp: NO_TIMESTAMP,
             min_timestamp: i64::MAX,
-            is_consecutive: true,
-            has_all_keys: true,
+            flags: 0,
         }
     }
 
-    /// Whether surely no record breaks a rule. Otherwise a [`Lister`] must look at each.
-    pub(super) fn is_accepted(&self) -> bool {
-        self.rules.accept_all(self.min_timestamp, self.max_timestamp, self.has_all_keys)
+    /// The largest timestamp, -1 for none.
+    pub(super) fn max_timestamp(&self, task: &Task<'_>) -> i64 {
+        match Place::of(&task.first).append_time {
+            Some(time) => time.max(NO_TIMESTAMP),
+            None => self.max_timestamp,
+        }
+    }
+
+    /// Whether the records' offsets are 0, 1, 2 ...
+    pub(super) fn is_consecutive(&self) -> bool {
+        self.flags & IS_ODD == 0
+    }
+
+    /// Whether surely no record breaks a rule. Otherwise a [`Lister`] must look at each, as it
+    /// must where the batch has one timestamp for all.
+    pub(super) fn is_accepted(&self, task: &Task<'_>) -> bool {
+        let rules = RecordRules::new(task, &task.first);
+        let has_all_keys = self.flags & IS_KEYLESS == 0;
+        rules.accept_all(self.min_timestamp, self.max_timestamp, has_all_keys)
     }
 }
 
 impl Seer for Tally {
     #[inline(always)]
     fn take(&mut self, deltas: Deltas) {
-        let timestamp_ms = self.place.timestamp_ms(deltas);
+        let timestamp_ms = self.base_timestamp.wrapping_add(deltas.timestamp);
         let present_ms = if timestamp_ms == NO_TIMESTAMP { i64::MAX } else { timestamp_ms };
         self.max_timestamp = self.max_timestamp.max(timestamp_ms);
         self.min_timestamp = self.min_timestamp.min(present_ms);
-        self.is_consecutive &= self.place.offset(deltas) == self.next_offset;
-        self.has_all_keys &= deltas.has_key;
-        self.next_offset += 1;
+        let is_odd = i64::from(deltas.offset) != self.next_delta;
+        self.flags |= u8::from(is_odd) * IS_ODD | u8::from(!deltas.has_key) * IS_KEYLESS;
+        self.next_delta = self.next_delta.wrapping_add(1);
     }
 }
 
@@ -79,12 +96,10 @@ impl Place {
         }
     }
 
-    #[inline]
     fn timestamp_ms(&self, deltas: Deltas) -> i64 {
         self.append_time.unwrap_or_else(|| self.base_timestamp.wrapping_add(deltas.timestamp))
     }
 
-    #[inline]
     fn offset(&self, deltas: Deltas) -> i64 {
         self.base_offset.wrapping_add(i64::from(deltas.offset))
     }

@@ -191,18 +191,18 @@ impl Validator {
             .opener
             .walk(codec, payload, header.count, Tally::new(task))
             .map_err(|fault| fault.into_error(codec))?;
-        if !tally.is_accepted() {
+        if !tally.is_accepted(task) {
             let (lister, _) = self
                 .opener
                 .walk(codec, payload, header.count, Lister::new(task))
                 .map_err(|fault| fault.into_error(codec))?;
             lister.finish(&mut self.counters)?;
         }
-        if needs_order && !tally.is_consecutive {
+        if needs_order && !tally.is_consecutive() {
             return Ok(None);
         }
         let count = u64::try_from(header.count).unwrap_or_default();
-        let walked = Walked { count, max_timestamp: tally.max_timestamp, opened_bytes };
+        let walked = Walked { count, max_timestamp: tally.max_timestamp(task), opened_bytes };
         Ok(Some(assign_batch(records, task, walked)))
     }
 
@@ -225,7 +225,7 @@ impl Validator {
         };
         let tally = walk_slice(opened, header.count, Tally::new(task))
             .map_err(|fault| fault.into_error(codec))?;
-        if !tally.is_accepted() {
+        if !tally.is_accepted(task) {
             walk_slice(opened, header.count, Lister::new(task))
                 .map_err(|fault| fault.into_error(codec))?
                 .finish(&mut self.counters)?;

@@ -59,20 +59,20 @@ const NEGATIVE_COUNT: &str = "Found invalid record count in magic v2 batch";
 const TOO_FEW: &str = "Incorrect declared batch size, premature EOF reached";
 const TOO_MANY: &str = "Incorrect declared batch size, records still remaining in file";
 
-/// Is shown every record of a walk. It is handed through by value, so that the loops keep it in
-/// registers.
+/// Is shown every record of a walk. It is handed through by value, and copied where a loop begins:
+/// behind a pointer its numbers would be stored at every record.
 pub(super) trait Seer {
     fn take(&mut self, deltas: Deltas);
 }
 
 /// Reads `count` records in full, which must be all that `payload` holds.
 // spec: records 1.2
-pub(super) fn walk_slice<S: Seer>(payload: &[u8], count: i32, mut seer: S) -> Result<S, WalkFault> {
+pub(super) fn walk_slice<S: Seer>(payload: &[u8], count: i32, seer: S) -> Result<S, WalkFault> {
     if count <= 0 {
         check_no_records(count)?;
         return Ok(seer);
     }
-    let mut at = 0;
+    let (mut seer, mut at) = (seer, 0);
     for _ in 0..count {
         let (deltas, behind) = match step::<true>(payload, at) {
             Some(stepped) => stepped,
@@ -120,8 +120,8 @@ fn check_end(rest: &[u8]) -> Result<(), WalkFault> {
 }
 
 /// Passes over `count` records, which must be all that `payload` holds.
-fn pass_slice<S: Seer>(payload: &[u8], count: i32, mut seer: S) -> Result<S, WalkFault> {
-    let mut at = 0;
+fn pass_slice<S: Seer>(payload: &[u8], count: i32, seer: S) -> Result<S, WalkFault> {
+    let (mut seer, mut at) = (seer, 0);
     for _ in 0..count {
         let (deltas, behind) = match step::<false>(payload, at) {
             Some(stepped) => stepped,

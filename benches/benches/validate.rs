@@ -1,7 +1,7 @@
 //! How fast does a leader come from a producer's bytes to those that it writes, and a follower?
 //!
-//! One batch a call, with everything but the write: frame, checksum, every record, offsets. Throughput
-//! is in bytes of the batches, compressed as they come. `crc` is the checksum alone, and
+//! One batch a call, with everything but the write: frame, checksum, every record, offsets.
+//! Throughput is in bytes of the batches, compressed as they come. `crc` is the checksum alone, and
 //! `crc_and_open` that and the decompression: what of the work no validator can save.
 
 #![allow(missing_docs, reason = "criterion's macro makes a public function")]

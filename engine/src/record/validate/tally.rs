@@ -72,7 +72,8 @@ impl Seer for Tally {
         self.max_timestamp = self.max_timestamp.max(timestamp_ms);
         self.min_timestamp = self.min_timestamp.min(present_ms);
         let is_odd = i64::from(deltas.offset) != self.next_delta;
-        self.flags |= u8::from(is_odd) * IS_ODD | u8::from(!deltas.has_key) * IS_KEYLESS;
+        let is_keyless = !deltas.has_key;
+        self.flags |= (u8::from(is_odd) * IS_ODD) | (u8::from(is_keyless) * IS_KEYLESS);
         self.next_delta = self.next_delta.wrapping_add(1);
     }
 }

@@ -111,21 +111,38 @@ fn walk<S: Source + ?Sized, V: Visitor + ?Sized>(
     stop_at: u64,
     visitor: &mut V,
 ) -> Result<ScanEnd> {
-    let body_limit = visitor.body_limit_bytes();
+    let held_max = visitor.body_limit_bytes().max(PIECE_BYTES);
     let mut position = position;
+    let mut wanted = HEADER_SIZE;
     loop {
-        let window = source.window(position, HEADER_SIZE)?;
+        let window = source.window(position, wanted)?;
         let (walked, frame) = walk_window(window, position, stop_at, visitor)?;
         position = position.saturating_add(walked);
+        if let Frame::Stop(stop) = frame {
+            return Ok(ScanEnd { position, stop });
+        }
+        let tried = std::mem::replace(&mut wanted, HEADER_SIZE);
+        if walked > 0 {
+            continue;
+        }
         // What the window could not settle: the end of the bytes, a bad frame, or a batch that
         // reaches beyond it.
-        match frame {
-            Frame::Stop(stop) => return Ok(ScanEnd { position, stop }),
-            Frame::Beyond if walked > 0 => {}
-            Frame::Beyond => match large_batch(source, position, body_limit, visitor)? {
-                ControlFlow::Continue(size) => position = position.saturating_add(size),
-                ControlFlow::Break(stop) => return Ok(ScanEnd { position, stop }),
-            },
+        let size = match size_at(source, position)? {
+            ControlFlow::Continue(size) => size,
+            ControlFlow::Break(stop) => return Ok(ScanEnd { position, stop }),
+        };
+        if size <= tried {
+            // The file was cut while it was read.
+            let announced_bytes = Some(u64::try_from(size).unwrap_or(u64::MAX));
+            return Ok(ScanEnd { position, stop: Stop::Short { announced_bytes } });
+        }
+        if size <= held_max {
+            wanted = size;
+            continue;
+        }
+        match check_in_pieces(source, position, size, visitor)? {
+            ControlFlow::Continue(size) => position = position.saturating_add(size),
+            ControlFlow::Break(stop) => return Ok(ScanEnd { position, stop }),
         }
     }
 }
@@ -189,7 +206,7 @@ fn read_frame(rest: &[u8]) -> Option<std::result::Result<usize, Stop>> {
 /// Checks a whole batch and hands it to the visitor.
 // The header is built where the visitor looks at it, and the old formats have a path of their own:
 // handed from one function to another it is copied, which takes longer than to read it.
-#[inline]
+#[inline(always)]
 fn take<V: Visitor + ?Sized>(
     batch: &[u8],
     position: u64,
@@ -203,7 +220,8 @@ fn take<V: Visitor + ?Sized>(
     if computed != header.crc {
         return Ok(ControlFlow::Break(Stop::BadCrc { stored: header.crc, computed }));
     }
-    give(ScannedBatch { header: &header, position, bytes: batch }, visitor)
+    let scanned = ScannedBatch { header: &header, position, bytes: batch };
+    Ok(visitor.batch(scanned)?.map_break(|()| Stop::Visitor))
 }
 
 /// The same for a batch of the old formats, or of none.
@@ -228,7 +246,10 @@ fn take_old<V: Visitor + ?Sized>(
     give(ScannedBatch { header: &header, position, bytes: batch }, visitor)
 }
 
-#[inline]
+/// Hands a batch to the visitor where that is rare, so that the loop above is the one place for
+/// which the visitor is compiled into its caller.
+#[cold]
+#[inline(never)]
 fn give<V: Visitor + ?Sized>(
     batch: ScannedBatch<'_>,
     visitor: &mut V,
@@ -236,14 +257,8 @@ fn give<V: Visitor + ?Sized>(
     Ok(visitor.batch(batch)?.map_break(|()| Stop::Visitor))
 }
 
-/// Settles what stands at `position`, where a window was too small: gives the size of the batch, or
-/// why there is none.
-fn large_batch<S: Source + ?Sized, V: Visitor + ?Sized>(
-    source: &mut S,
-    position: u64,
-    body_limit: usize,
-    visitor: &mut V,
-) -> Result<ControlFlow<Stop, u64>> {
+/// The size of the batch at `position`, where a window was too small for it, or why there is none.
+fn size_at<S: Source + ?Sized>(source: &mut S, position: u64) -> Result<ControlFlow<Stop, usize>> {
     let window = source.window(position, HEADER_SIZE)?;
     if window.is_empty() {
         return Ok(ControlFlow::Break(Stop::End));
@@ -261,15 +276,7 @@ fn large_batch<S: Source + ?Sized, V: Visitor + ?Sized>(
     if announced > source.end().saturating_sub(position) {
         return Ok(ControlFlow::Break(Stop::Short { announced_bytes: Some(announced) }));
     }
-    if size > body_limit.max(PIECE_BYTES) {
-        return check_in_pieces(source, position, size, visitor);
-    }
-    let window = source.window(position, size)?;
-    let Some(batch) = window.get(..size) else {
-        // The file was cut while it was read.
-        return Ok(ControlFlow::Break(Stop::Short { announced_bytes: Some(announced) }));
-    };
-    Ok(take(batch, position, visitor)?.map_continue(|()| announced))
+    Ok(ControlFlow::Continue(size))
 }
 
 /// Checks a batch that is too large to be held: its checksum is computed over one piece after

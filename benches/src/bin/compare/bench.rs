@@ -1,10 +1,12 @@
 //! What the groups of rows share: where they work, how often they measure, and which rows are
 //! wanted.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use siltstone_benches::Result;
+use siltstone_benches::directory::Directory;
 use siltstone_benches::rounds::{Lap, Timing, Watch, rounds};
 
 use crate::kafka::Figures;
@@ -21,11 +23,24 @@ pub(crate) struct Bench {
     pub(crate) words: Vec<String>,
     /// What Kafka's classes took.
     pub(crate) kafka: Figures,
+    partitions: RefCell<Option<Directory>>,
 }
+
+/// Where directories of many partitions are made, in the folder of all data.
+const MANY_FILES: &str = "partitions";
+/// Small partitions of a directory, and segments of each.
+const PARTITIONS: u64 = 2000;
+const SEGMENTS: usize = 3;
 
 impl Bench {
     pub(crate) fn new(work: PathBuf) -> Self {
-        Bench { work, is_quick: false, words: Vec::new(), kafka: Figures::default() }
+        Bench {
+            work,
+            is_quick: false,
+            words: Vec::new(),
+            kafka: Figures::default(),
+            partitions: RefCell::new(None),
+        }
     }
 
     /// Whether a row is to be measured.
@@ -52,9 +67,30 @@ impl Bench {
         })
     }
 
-    /// Measures rounds that say themselves what counts.
-    pub(crate) fn time_laps(&self, work: impl FnMut() -> Result<Lap>) -> Result<Timing> {
-        rounds(self.rounds(), work)
+    /// Measures rounds that say themselves what counts. They take seconds, and longer still to put
+    /// back, so there are three.
+    pub(crate) fn time_few_laps(&self, work: impl FnMut() -> Result<Lap>) -> Result<Timing> {
+        rounds(self.rounds().min(3), work)
+    }
+
+    /// Where directories of many partitions are made. They stay until the end: where many files
+    /// were deleted, ext4 takes several times as long to make new ones.
+    pub(crate) fn many_files(&self) -> PathBuf {
+        self.work.join(MANY_FILES)
+    }
+
+    /// Works with the directory of small partitions that all rows share.
+    pub(crate) fn with_partitions<T>(
+        &self,
+        work: impl FnOnce(&mut Directory) -> Result<T>,
+    ) -> Result<T> {
+        let mut shared = self.partitions.borrow_mut();
+        if let Some(directory) = shared.as_mut() {
+            return work(directory);
+        }
+        let count = usize::try_from(self.scaled(PARTITIONS))?;
+        let home = self.many_files().join("siltstone");
+        work(shared.insert(Directory::make(&home, count, SEGMENTS)?))
     }
 
     /// Shows a row as soon as it is known.
@@ -63,10 +99,26 @@ impl Bench {
         row
     }
 
-    /// Removes what was made.
+    /// Removes what was made, but for the directories of many files.
     pub(crate) fn clear(&self) -> Result<()> {
-        remove(&self.work)?;
-        Ok(fs::create_dir_all(&self.work)?)
+        fs::create_dir_all(&self.work)?;
+        for entry in fs::read_dir(&self.work)? {
+            let entry = entry?;
+            if entry.file_name() == MANY_FILES {
+                continue;
+            }
+            if entry.file_type()?.is_dir() {
+                remove(&entry.path())?;
+            } else {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes everything.
+    pub(crate) fn clear_all(&self) -> Result<()> {
+        remove(&self.work)
     }
 }
 

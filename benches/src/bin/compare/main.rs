@@ -49,16 +49,18 @@ fn main() -> Result<()> {
         }
     }
     // Left over from a run that was cut short.
+    bench.clear_all()?;
     bench.clear()?;
     siltstone::io::map::guard_process()?;
     if with_kafka {
         bench.kafka = kafka::run(&bench)?;
     }
     let mut rows: Vec<Row> = Vec::new();
-    for group in [recover::rows, verify::rows, load::rows, state::rows, memory::rows] {
+    for group in [recover::rows, verify::rows, state::rows, load::rows, memory::rows] {
         rows.extend(group(&bench)?);
         bench.clear()?;
     }
+    bench.clear_all()?;
     let table = table::format(&rows);
     println!("\n{table}");
     if bench.is_quick || !bench.words.is_empty() {

@@ -1,12 +1,12 @@
 //! How much memory does the recovery of a large directory hold at its peak?
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use siltstone::record::codec::Codec;
 use siltstone_benches::Result;
 use siltstone_benches::batches::Shape;
-use siltstone_benches::directory::Directory;
 use siltstone_benches::segment::Segment;
 
 use crate::bench::Bench;
@@ -22,33 +22,36 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
         "peak memory, 1,000,000 live producers in one partition",
     );
     if bench.wants(many) {
-        let partitions = usize::try_from(bench.scaled(2000))?;
-        Directory::make(&bench.work.join("logs"), partitions, 3)?;
-        rows.push(bench.told(row(bench, many, 256.0)?));
+        let home = bench.with_partitions(|directory| {
+            directory.kill_again()?;
+            Ok(directory.home.clone())
+        })?;
+        rows.push(bench.told(row(many, &home, 256.0)?));
     }
+    let logs = bench.work.join("logs");
     if bench.wants(large) {
         for (name, kibibytes) in [("small", 1), ("large", 64)] {
             let shape = Shape { batch_bytes: kibibytes << 10, codec: Codec::None, producers: 100 };
-            remains(bench, name, shape)?;
+            remains(bench, &logs, name, shape)?;
         }
-        rows.push(bench.told(row(bench, large, 256.0)?));
+        rows.push(bench.told(row(large, &logs, 256.0)?));
+        bench.clear()?;
     }
     if bench.wants(live) {
         let producers = bench.scaled(1_000_000);
         let count = usize::try_from(producers)?;
         let shape = Shape { batch_bytes: 256, codec: Codec::None, producers: count };
-        remains(bench, "producers", shape)?;
+        remains(bench, &logs, "producers", shape)?;
         // 64 bytes a live producer come on top.
         let allowed = 256.0 + f64::from(u32::try_from(producers)?) * 64.0 / MIB;
-        rows.push(bench.told(row(bench, live, allowed)?));
+        rows.push(bench.told(row(live, &logs, allowed)?));
     }
     Ok(rows)
 }
 
 /// A partition of which only the log is left.
-fn remains(bench: &Bench, name: &str, shape: Shape) -> Result<()> {
-    let home = bench.work.join("logs");
-    let segment = Segment::make(&home, name, bench.scaled(1 << 30), shape)?;
+fn remains(bench: &Bench, home: &Path, name: &str, shape: Shape) -> Result<()> {
+    let segment = Segment::make(home, name, bench.scaled(1 << 30), shape)?;
     for entry in std::fs::read_dir(&segment.dir)? {
         let path = entry?.path();
         if path != segment.log {
@@ -58,9 +61,8 @@ fn remains(bench: &Bench, name: &str, shape: Shape) -> Result<()> {
     Ok(())
 }
 
-fn row(bench: &Bench, name: &str, goal: f64) -> Result<Row> {
-    let peak = peak_bytes(bench)?;
-    bench.clear()?;
+fn row(name: &str, logs: &Path, goal: f64) -> Result<Row> {
+    let peak = peak_bytes(logs)?;
     Ok(Row {
         name: name.to_owned(),
         unit: Unit::Mebibytes,
@@ -73,8 +75,8 @@ fn row(bench: &Bench, name: &str, goal: f64) -> Result<Row> {
 }
 
 /// Runs the command line on the directory and watches its high-water mark, maps included.
-fn peak_bytes(bench: &Bench) -> Result<f64> {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+fn peak_bytes(logs: &Path) -> Result<f64> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let build = ["build", "--quiet", "--release", "--package", "siltstone-cli"];
     if !Command::new(cargo).args(build).current_dir(&root).status()?.success() {
@@ -83,7 +85,7 @@ fn peak_bytes(bench: &Bench) -> Result<f64> {
     let program = std::env::current_exe()?.with_file_name("siltstone");
     let mut child = Command::new(program)
         .args(["recover", "--quiet", "--now-ms", "1700000000000"])
-        .arg(bench.work.join("logs"))
+        .arg(logs)
         .stdout(Stdio::null())
         .spawn()?;
     let status = format!("/proc/{}/status", child.id());

@@ -287,28 +287,32 @@ public final class Main {
     /** Partitions of three segments of 16 batches of 4 KiB, recovered from their first batch on. */
     private static void load() throws Exception {
         int count = quick ? 125 : 2000;
-        File root = fresh("logs");
+        File root = fresh("kafka");
         LogConfig config = config(Map.of("segment.bytes", 1 << 20));
         Random random = new Random(42);
         ByteBuffer[] pool = new ByteBuffer[4];
         for (int i = 0; i < pool.length; i++) pool[i] = batch(random, Compression.NONE, 4096);
+        File model = new File(fresh("kafka.model"), "topic-0");
+        UnifiedLog log = open(model, config, true);
+        int[] sequences = new int[10];
+        long offset = 0;
+        for (int n = 0; n < 48; n++) {
+            if (n > 0 && n % 16 == 0) log.roll();
+            ByteBuffer next = pool[n % pool.length];
+            int producer = n % sequences.length, records = next.getInt(57);
+            patch(next, offset, FIRST_TIMESTAMP + n, 500 + producer, sequences[producer]);
+            sequences[producer] += records;
+            offset += records;
+            log.appendAsFollower(MemoryRecords.readableRecords(next.duplicate()), 0);
+        }
+        log.close();
+        // All partitions hold the same: made one by one, each would wait for the disk.
         List<File> dirs = new ArrayList<>();
         for (int p = 0; p < count; p++) {
             File dir = new File(root, "topic-" + p);
             dirs.add(dir);
-            UnifiedLog log = open(dir, config, true);
-            int[] sequences = new int[10];
-            long offset = 0;
-            for (int n = 0; n < 48; n++) {
-                if (n > 0 && n % 16 == 0) log.roll();
-                ByteBuffer next = pool[n % pool.length];
-                int producer = n % sequences.length, records = next.getInt(57);
-                patch(next, offset, FIRST_TIMESTAMP + n, 500 + producer, sequences[producer]);
-                sequences[producer] += records;
-                offset += records;
-                log.appendAsFollower(MemoryRecords.readableRecords(next.duplicate()), 0);
-            }
-            log.close();
+            dir.mkdirs();
+            for (File file : model.listFiles()) Files.copy(file.toPath(), dir.toPath().resolve(file.getName()));
         }
         for (int threads = 1; threads <= 2; threads++) {
             List<Double> seconds = new ArrayList<>();
@@ -328,11 +332,10 @@ public final class Main {
                 double took = since(start);
                 if (round >= 0) seconds.add(took);
                 pooled.shutdown();
-                for (UnifiedLog log : logs) log.close();
+                for (UnifiedLog recovered : logs) recovered.close();
             }
             tell("load-" + threads, count, true, seconds);
         }
-        Utils.delete(root);
     }
 
     private static void snapshot() throws Exception {

@@ -38,7 +38,7 @@ fn kill_and_start_again(kit: &str, state: &str) {
     let state = Kit::open(kit).state(state);
     let unpacked = state.unpack();
     // It may have to be built first, which is no part of a recovery.
-    siltstone();
+    let _ = siltstone();
     let begin = Instant::now();
     let outcome = run(recover_options(&state, &unpacked));
     let whole = begin.elapsed();

@@ -10,6 +10,7 @@ pub mod builder;
 pub mod check;
 pub mod codec;
 pub mod control;
+pub mod filter;
 pub mod frames;
 pub mod legacy;
 pub mod payload;

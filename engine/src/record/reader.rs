@@ -121,7 +121,7 @@ impl BatchReader {
     }
 }
 
-fn record_of<'a>(message: &LegacyMessage<'a>) -> Record<'a> {
+pub(super) fn record_of<'a>(message: &LegacyMessage<'a>) -> Record<'a> {
     Record {
         offset: message.offset,
         timestamp_ms: message.timestamp_ms,

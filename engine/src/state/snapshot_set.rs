@@ -37,6 +37,11 @@ impl SnapshotSet {
         self.offsets = offsets.into_iter().collect();
     }
 
+    /// Forgets how far the state is built, as a new set of the same snapshots would.
+    pub fn restart(&mut self) {
+        (self.map_end_offset, self.last_snapshot_offset) = (0, 0);
+    }
+
     /// The offsets of the snapshots, rising.
     pub fn offsets(&self) -> impl DoubleEndedIterator<Item = i64> + '_ {
         self.offsets.iter().copied()

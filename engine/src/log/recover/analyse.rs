@@ -1,6 +1,5 @@
 //! What must be done to a partition? Reads, and changes nothing that Kafka looks at.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::error::{Error, Kind, Result};
@@ -201,9 +200,4 @@ impl Need {
         }
         need
     }
-}
-
-/// The bases of all segments.
-pub(super) fn bases(inventory: &Inventory) -> BTreeSet<i64> {
-    inventory.segments.keys().copied().collect()
 }

@@ -28,6 +28,8 @@ pub struct ProducerBook<'a> {
     expiration_ms: i64,
     /// What the state manager at work knows.
     set: SnapshotSet,
+    /// Snapshots that were found; a file of another offset goes with what a swap replaces.
+    found: &'a BTreeSet<i64>,
     /// Snapshots whose file on disk counts.
     on_disk: BTreeSet<i64>,
     /// Snapshots that differ from what is on disk.
@@ -70,7 +72,7 @@ impl<'a> ProducerBook<'a> {
     pub fn new(
         storage: &'a dyn Storage,
         dir: &'a Path,
-        snapshots: &BTreeSet<i64>,
+        snapshots: &'a BTreeSet<i64>,
         now_ms: i64,
         expiration_ms: i64,
     ) -> Self {
@@ -80,6 +82,7 @@ impl<'a> ProducerBook<'a> {
             now_ms,
             expiration_ms,
             set: SnapshotSet::new(snapshots.iter().copied()),
+            found: snapshots,
             on_disk: snapshots.clone(),
             written: BTreeMap::new(),
             state: ReplayState::new(),
@@ -101,7 +104,7 @@ impl<'a> ProducerBook<'a> {
         mut replay: impl FnMut(Replay, &mut ReplayState) -> Result<()>,
     ) -> Result<()> {
         // spec: producer-state A8. A new manager knows the files and nothing else.
-        self.set = SnapshotSet::new(self.set.offsets());
+        self.set.restart();
         let was_empty = log_end <= 0;
         let reload = self.set.truncate_and_reload(log_start, log_end);
         for offset in reload.delete {
@@ -158,11 +161,11 @@ impl<'a> ProducerBook<'a> {
     }
 
     /// What is to happen to snapshot files in the end, of a log that starts at `log_start`.
-    pub fn finish(self, found: &BTreeSet<i64>, log_start: i64) -> Snapshots {
+    pub fn finish(self, log_start: i64) -> Snapshots {
         let left: BTreeSet<i64> = self.set.offsets().collect();
         // What it says of producers without a batch in the log is nowhere else: a recovery that begins anew needs it.
         let (retire, remove) =
-            found.difference(&left).copied().partition::<Vec<i64>, _>(|offset| {
+            self.found.difference(&left).copied().partition::<Vec<i64>, _>(|offset| {
                 *offset <= log_start && self.loaded.contains(offset)
             });
         let write = self
@@ -196,11 +199,12 @@ impl<'a> ProducerBook<'a> {
             stage.forget(&name_of(offset), &staged)?;
         }
         let path = self.dir.join(name_of(offset));
-        let same = match self.storage.read(&path, u64::try_from(bytes.len()).unwrap_or(u64::MAX)) {
-            Ok(old) => same_contents(&old, &bytes),
-            Err(error) if matches!(error.kind(), Kind::NotFound | Kind::Limit) => false,
-            Err(error) => return Err(error),
-        };
+        let same = self.found.contains(&offset)
+            && match self.storage.read(&path, u64::try_from(bytes.len()).unwrap_or(u64::MAX)) {
+                Ok(old) => same_contents(&old, &bytes),
+                Err(error) if matches!(error.kind(), Kind::NotFound | Kind::Limit) => false,
+                Err(error) => return Err(error),
+            };
         if same {
             self.on_disk.insert(offset);
         } else {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use crate::error::{Kind, Result};
 use crate::io::{File, Metadata, OpenMode, Storage};
 use crate::log::inventory::{Inventory, SegmentFiles};
 use crate::log::progress::Progress;
-use crate::log::recover::analyse::bases;
 use crate::log::recover::fold::Trouble;
 use crate::log::recover::options::RecoverOptions;
 use crate::log::recover::plan::{Action, Plan, Refusal, Split};
@@ -83,6 +83,8 @@ pub(super) struct Walk<'a> {
     /// The offset that the log has reached.
     pub(super) reached: i64,
     pub(super) plan: Plan,
+    /// Bases of the segments, as long as none is cut.
+    bases: Rc<BTreeSet<i64>>,
 }
 
 /// What the scan of one segment gave.
@@ -138,6 +140,7 @@ impl<'a> Walk<'a> {
             epochs: epochs.unwrap_or_default(),
             epoch_untold: false,
             reached: i64::MIN,
+            bases: Rc::new(inventory.segments.keys().copied().collect()),
             plan: Plan {
                 dir: inventory.dir.clone(),
                 keep_lost: !options.discard_lost,
@@ -295,10 +298,7 @@ impl<'a> Walk<'a> {
     /// What the loader does once the segments are what they are: the end of the log, its start, snapshots and epochs.
     fn load(&mut self, need: &Need) -> Result<Option<Halt>> {
         let log_start = self.options.log_start_offset;
-        let mut bases = bases(self.inventory);
-        if let Some(cut) = &self.plan.cut {
-            bases.retain(|base| cut.keeps(*base));
-        }
+        let mut bases = (*self.bases()).clone();
         let end = match bases.last() {
             None => None,
             Some(last) => match self.end_of_log(*last, need)? {
@@ -343,11 +343,21 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
+    /// Bases of the segments that stay.
+    pub(super) fn bases(&self) -> Rc<BTreeSet<i64>> {
+        match &self.plan.cut {
+            None => Rc::clone(&self.bases),
+            Some(cut) => {
+                Rc::new(self.bases.iter().copied().filter(|base| cut.keeps(*base)).collect())
+            }
+        }
+    }
+
     /// Puts snapshots into the plan and gives it.
     fn finish(self) -> Result<Plan> {
         let Walk { mut plan, book, inventory, .. } = self;
         plan.problems.extend(book.problems.iter().cloned());
-        let snapshots = book.finish(&inventory.snapshots, plan.outcome.log_start_offset);
+        let snapshots = book.finish(plan.outcome.log_start_offset);
         plan.retire = snapshots.retire;
         for name in snapshots.remove {
             plan.actions

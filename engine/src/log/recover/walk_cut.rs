@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 
 use crate::error::{Error, Kind, Result};
 use crate::log::inventory::SegmentFiles;
-use crate::log::recover::analyse::bases;
 use crate::log::recover::fold::{Fact, Trouble};
 use crate::log::recover::plan::{Action, Cut, CutReason, CutSegment, Outcome, Refusal};
 use crate::log::recover::walk::{Halt, Need, Walk};
@@ -275,10 +274,7 @@ impl Walk<'_> {
     ) -> Result<Option<Halt>> {
         let inventory = self.inventory;
         let (storage, scanner) = (self.storage, self.scanner);
-        let mut bases: BTreeSet<i64> = bases(inventory);
-        if let Some(cut) = &self.plan.cut {
-            bases.retain(|base| cut.keeps(*base));
-        }
+        let bases = self.bases();
         let mut broken = None;
         let outcome =
             self.book.rebuild(&mut self.stage, &bases, log_start, upto, |replay, state| {

@@ -245,13 +245,14 @@ fn what_stands_where_a_file_should_is_named_and_the_rest_is_done() {
                 let outcome = run(limited(MEMORY_LIMIT), verb, &[&directory.path()]);
                 assert_named(&outcome, stem);
                 assert_the_rest_is_done(verb, &outcome);
-                // Nobody can read a pipe or a link to itself. Kafka takes no notice of folders, and
-                // a link to nowhere is as good as no file.
+                // Nobody can read a pipe or a link to itself.
                 let is_unreadable = matches!(thing, Thing::Pipe | Thing::Circle);
                 if is_unreadable && verb == "verify" {
                     assert_eq!(outcome.code, Some(2), "{thing:?} {name}: {outcome:?}");
                 }
             }
+            let dry_run = [Path::new("--dry-run"), &directory.path()];
+            let dry_run = run(limited(MEMORY_LIMIT), "recover", &dry_run);
             let logs = || fs::read(bad.join(log_name(0))).unwrap();
             let before = logs();
             let outcome = run(limited(MEMORY_LIMIT), "recover", &[&directory.path()]);
@@ -259,6 +260,8 @@ fn what_stands_where_a_file_should_is_named_and_the_rest_is_done() {
             assert_the_rest_is_done("recover", &outcome);
             assert_eq!(has_clean_marker(&directory.path()), outcome.code == Some(0));
             assert_eq!(logs(), before, "{thing:?} {name}");
+            assert_ne!(outcome.code, Some(0), "{thing:?} {name}: {outcome:?}");
+            assert_eq!(dry_run.code, outcome.code, "a dry run promised something else");
         }
     }
 }

@@ -22,6 +22,9 @@ pub const EPOCH_FILE: &str = "leader-epoch-checkpoint";
 /// Name of the file with the topic id.
 pub const METADATA_FILE: &str = "partition.metadata";
 
+/// What is said of a name that should be a file's.
+const NO_FILE: &str = "no plain file, or a link that leads nowhere";
+
 /// One segment: its files by their present names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentFiles {
@@ -279,9 +282,6 @@ impl Found {
             Found { files: BTreeMap::new(), others: BTreeSet::new(), problems: Vec::new() };
         for entry in storage.list(dir)? {
             let name = entry.name.to_string_lossy().into_owned();
-            if entry.kind == FileKind::Directory {
-                continue;
-            }
             found.add(name, entry.kind);
         }
         found.tell_other_spellings();
@@ -317,15 +317,16 @@ impl Found {
                 detail: detail.to_owned(),
             });
         };
+        let is_file = kind == FileKind::File;
         match FileName::parse(&name) {
-            Parsed::Segment(_) if kind != FileKind::File => {
-                problem(
-                    Code::Unreadable,
-                    Severity::Refused,
-                    "no plain file, or a link that leads nowhere",
-                    &name,
-                );
+            // A folder in the way of a file, which could not be written, either.
+            Parsed::Segment(_) if !is_file => {
+                problem(Code::Unreadable, Severity::Refused, NO_FILE, &name);
             }
+            Parsed::Other if !is_file && [EPOCH_FILE, METADATA_FILE].contains(&&*name) => {
+                problem(Code::Unreadable, Severity::Refused, NO_FILE, &name);
+            }
+            _ if kind == FileKind::Directory => {}
             Parsed::Segment(file) => match self.files.entry(Key(file)) {
                 std::collections::btree_map::Entry::Vacant(slot) => {
                     slot.insert(name);

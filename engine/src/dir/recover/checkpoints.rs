@@ -30,10 +30,14 @@ impl Checkpoints {
     pub fn read(storage: &dyn Storage, dir: &Path, problems: &mut Vec<Problem>) -> Result<Self> {
         // spec: segments 7
         let mut checkpoint = |name: &str| -> Result<OffsetCheckpoint> {
-            let Some(bytes) = read_if_there(storage, &dir.join(name), CHECKPOINT_BYTES_MAX)? else {
-                return Ok(OffsetCheckpoint::new());
+            let parsed = match read_if_there(storage, &dir.join(name), CHECKPOINT_BYTES_MAX) {
+                Ok(None) => return Ok(OffsetCheckpoint::new()),
+                Ok(Some(bytes)) => OffsetCheckpoint::parse(&bytes),
+                // Too long to be one: as good as one that says nothing.
+                Err(error) if error.kind() == Kind::Limit => Err(error),
+                Err(error) => return Err(error),
             };
-            OffsetCheckpoint::parse(&bytes).or_else(|error| {
+            parsed.or_else(|error| {
                 problems.push(Problem {
                     code: Code::CheckpointFile,
                     severity: Severity::Repairable,

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `cuts` | the power goes, or the process is killed, at every operation |
 //! | `faults` | every operation fails once: a full disk, an I/O error, too many open files, no permission |
+//! | `live` | a log that is written to: the same for its whole life |
 //! | `directories` | which directories are recovered |
 //!
 //! Run with `--nocapture` to see how many operations each recovery has and at how many it was cut.
@@ -12,6 +13,7 @@
 mod cuts;
 mod directories;
 mod faults;
+mod live;
 mod scenario;
 
 /// Two tests for each directory, so that they run side by side.

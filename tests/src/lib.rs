@@ -7,6 +7,7 @@ pub mod expect;
 pub mod kits;
 pub mod live;
 pub mod logs;
+pub mod model;
 pub mod tool;
 
 use std::path::Path;

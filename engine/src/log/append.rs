@@ -148,7 +148,8 @@ impl Log {
             return Ok(self.nothing_appended());
         };
         let mut seat = self.take_seat()?;
-        let info = self.append_in(seat.writer()?, &batches, &ProducerChecks::of(origin), now_ms)?;
+        let info =
+            self.append_in(self.ready(&mut seat)?, &batches, &ProducerChecks::of(origin), now_ms)?;
         drop(seat);
         self.save_epochs_later();
         Ok(info)

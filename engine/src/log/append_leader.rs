@@ -138,7 +138,7 @@ impl Log {
         }
         .unwrap_or_default();
         let mut seat = self.take_seat()?;
-        let writer = seat.writer()?;
+        let writer = self.ready(&mut seat)?;
         // spec: segments 6.4. The target format has one batch, whose base offset is not covered by
         // its checksum.
         let first_offset = self.log_end_offset();

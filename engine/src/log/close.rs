@@ -18,7 +18,8 @@ impl Log {
         let now_ms = writer.now_ms;
         let mut outcome = Ok(());
         if !self.is_failed() {
-            outcome = writer.active.finish_files(&self.folder);
+            outcome = if writer.is_unsettled { self.settle(writer) } else { Ok(()) };
+            outcome = outcome.and_then(|()| writer.active.finish_files(&self.folder));
             outcome = outcome.and_then(|()| self.take_snapshot(writer));
             outcome = outcome.and_then(|()| self.flush(true, now_ms));
         }

@@ -70,8 +70,10 @@ impl Log {
     /// Renames the files of a segment, so that nobody takes them for a part of the log, and puts
     /// them up for deletion.
     pub(super) fn doom_segment(&self, base_offset: i64, now_ms: i64) -> Result<()> {
-        // spec: segments 4.6
-        self.doom(base_offset, &FileRole::ALL[..4], now_ms)
+        // spec: segments 4.6. The log comes last: as long as it has its name, the segment is whole,
+        // if slower to search.
+        let roles = [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex, FileRole::Log];
+        self.doom(base_offset, &roles, now_ms)
     }
 
     /// The same for a snapshot.
@@ -89,7 +91,10 @@ impl Log {
             match self.folder.storage().rename(&dir.join(live.format()), &dir.join(&name)) {
                 Ok(()) => names.push(name),
                 Err(error) if error.kind() == Kind::NotFound => {}
-                Err(error) => outcome = outcome.and(Err(error)),
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
             }
         }
         if !names.is_empty() {

@@ -128,7 +128,8 @@ impl Log {
         Ok(Some(work))
     }
 
-    fn segment_files(
+    /// The files of a segment, with all index entries in them.
+    pub(super) fn segment_files(
         &self,
         segment: &Arc<LogSegment>,
         files: &mut Vec<Arc<dyn File>>,

@@ -58,6 +58,9 @@ pub(super) struct Writer {
     pub(super) active: ActiveSegment,
     pub(super) producers: ProducerState,
     pub(super) now_ms: i64,
+    /// The log was cut, but its files or producers do not say so yet: nothing may be written
+    /// before.
+    pub(super) is_unsettled: bool,
 }
 
 /// The offsets that everybody may look at.
@@ -108,6 +111,15 @@ impl Log {
             return Err(self.failed());
         }
         Ok(seat)
+    }
+
+    /// The writer in a seat that was taken, once a cut that failed half way is brought to its end.
+    pub(super) fn ready<'a>(&self, seat: &'a mut Seat<'_>) -> Result<&'a mut Writer> {
+        let writer = seat.writer()?;
+        if writer.is_unsettled {
+            self.settle(writer)?;
+        }
+        Ok(writer)
     }
 
     /// The same after a sync that failed, too.

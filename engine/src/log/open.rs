@@ -112,6 +112,7 @@ impl Log {
             active,
             producers: ProducerState::new(options.producers, books),
             now_ms: options.now_ms,
+            is_unsettled: false,
         };
         log.remove_stray_snapshots(&mut writer)?;
         log.rebuild_producers(&mut writer, log_end, options.clean_shutdown)?;

@@ -16,7 +16,7 @@ impl Log {
     pub fn maybe_increment_log_start_offset(&self, offset: i64) -> Result<bool> {
         // spec: segments 6.3
         let mut seat = self.take_seat()?;
-        let writer = seat.writer()?;
+        let writer = self.ready(&mut seat)?;
         let is_raised = self.increment_log_start(writer, offset)?;
         drop(seat);
         if is_raised {
@@ -76,7 +76,7 @@ impl Log {
     pub fn delete_old_segments(&self, now_ms: i64) -> Result<usize> {
         // spec: segments 6.8
         let mut seat = self.take_seat()?;
-        let writer = seat.writer()?;
+        let writer = self.ready(&mut seat)?;
         let config = self.config();
         let mut count = self.delete_before_start(writer, now_ms)?;
         let by_policy = config.delete || (!config.compact && config.remote_copy_enabled());

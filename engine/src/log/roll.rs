@@ -18,7 +18,7 @@ impl Log {
     /// `Conflict` when another thread is writing; `Closed`; `Io`: the log goes on in the old one.
     pub fn roll(&self, now_ms: i64) -> Result<i64> {
         let mut seat = self.take_seat()?;
-        let writer = seat.writer()?;
+        let writer = self.ready(&mut seat)?;
         self.roll_to(writer, 0, now_ms)
     }
 

@@ -2,6 +2,10 @@
 //!
 //! Segments go first, from the end, then the cut itself: whatever fails in between leaves a log that
 //! ends where the last removed segment began, and the same call can be made again.
+//!
+//! Each step is durable before the next, and all before anything is appended: else a crash could
+//! bring back what was cut behind what came in its place. This is the one place that syncs from the
+//! writer's seat; nobody has anything to write meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +28,7 @@ impl Log {
             return Err(Error::new(Kind::InvalidArgument, message));
         }
         let mut seat = self.take_seat()?;
-        let writer = seat.writer()?;
+        let writer = self.ready(&mut seat)?;
         writer.now_ms = now_ms;
         let end = self.log_end_offset();
         let is_cut = offset < end;
@@ -57,7 +61,7 @@ impl Log {
             return Err(Error::new(Kind::InvalidArgument, message));
         }
         let mut seat = self.take_seat()?;
-        let writer = seat.writer()?;
+        let writer = self.ready(&mut seat)?;
         writer.now_ms = now_ms;
         self.clear(writer, offset, log_start_offset, now_ms)?;
         drop(seat);
@@ -75,17 +79,20 @@ impl Log {
         let outcome = self
             .remove_from(writer, offset, now_ms)
             .and_then(|()| self.cut_active(writer, offset, now_ms));
-        // However far it came: what stays must fit together.
-        let settled = self.settle_end(writer);
-        if settled.is_err() {
-            self.is_failed.store(true, Ordering::Release);
-        }
-        outcome.and(settled)
+        // However far it came, what stays must fit together before anything is written.
+        if writer.is_unsettled { outcome.and(self.settle(writer)) } else { outcome }
     }
 
     /// Removes the segments behind `offset`, the last one first.
     fn remove_from(&self, writer: &mut Writer, offset: i64, now_ms: i64) -> Result<()> {
         let segments = self.segments();
+        let Some(floor) = segments.floor(offset) else { return Ok(()) };
+        if floor.base_offset() == writer.active.base_offset() {
+            return Ok(());
+        }
+        // The segment that will be written to is opened first: what fails later cannot keep the
+        // log from having one.
+        let next = self.open_active(floor, now_ms)?;
         let later = segments.iter().rev().take_while(|segment| segment.base_offset() > offset);
         let mut outcome = Ok(());
         let mut end = None;
@@ -95,27 +102,34 @@ impl Log {
                 break;
             }
             end = Some(segment.base_offset());
+        }
+        let is_all = outcome.is_ok();
+        let Some(end) = end else { return outcome.and(self.put_back(next)) };
+        self.lower_end(writer, end);
+        writer.is_unsettled = true;
+        self.segments.store(Arc::new(segments.without(|segment| segment.base_offset() >= end)));
+        let gone = segments.iter().filter(|segment| segment.base_offset() >= end);
+        gone.for_each(|segment| segment.close());
+        if !is_all {
+            // Neither the old nor the next segment is the last one now.
+            self.is_failed.store(true, Ordering::Release);
+            return outcome;
+        }
+        std::mem::replace(&mut writer.active, next).close();
+        for segment in segments.iter().filter(|segment| segment.base_offset() >= end) {
             if writer.producers.snapshots_mut().remove(segment.base_offset()) {
                 outcome = outcome.and(self.doom_snapshot(segment.base_offset(), now_ms));
             }
         }
-        let Some(end) = end else { return outcome };
-        self.lower_end(writer, end);
-        let kept = segments.without(|segment| segment.base_offset() >= end);
-        let last = kept.last().cloned();
-        self.segments.store(Arc::new(kept));
-        let gone = segments.iter().filter(|segment| segment.base_offset() >= end);
-        gone.for_each(|segment| segment.close());
-        let reopened = last
-            .ok_or_else(|| Error::new(Kind::NotFound, "no segment is left"))
-            .and_then(|last| self.open_active(&last, now_ms));
-        match reopened {
-            Ok(active) => std::mem::replace(&mut writer.active, active).close(),
-            Err(error) => {
-                self.is_failed.store(true, Ordering::Release);
-                return Err(error);
-            }
-        }
+        outcome?;
+        self.sync_dir()
+    }
+
+    /// A segment that was opened to be written to, and is not.
+    fn put_back(&self, mut next: ActiveSegment) -> Result<()> {
+        let outcome = next.finish_files(&self.folder);
+        next.seal(&self.folder);
+        self.is_failed.fetch_or(outcome.is_err(), Ordering::AcqRel);
         outcome
     }
 
@@ -125,10 +139,20 @@ impl Log {
     }
 
     fn cut_active(&self, writer: &mut Writer, offset: i64, now_ms: i64) -> Result<()> {
-        self.lower_end(writer, offset);
         let settings = self.config.load().segment();
         writer.active.truncate_to(&self.folder, &settings, offset, now_ms)?;
+        writer.is_unsettled = true;
+        self.lower_end(writer, offset);
         Ok(())
+    }
+
+    fn sync_dir(&self) -> Result<()> {
+        self.synced(self.folder.storage().sync_dir(&self.dir()))
+    }
+
+    /// A sync that fails ends the writing: see [`complete_flush`](Self::complete_flush).
+    fn synced(&self, outcome: Result<()>) -> Result<()> {
+        outcome.inspect_err(|_| self.is_failed.store(true, Ordering::Release))
     }
 
     /// Lets readers see no further than `end`, and flushes that have begun say nothing of it.
@@ -151,11 +175,23 @@ impl Log {
         self.refresh_last_stable(writer);
     }
 
-    /// Brings epochs and producers to the end that the log has now.
-    fn settle_end(&self, writer: &mut Writer) -> Result<()> {
+    /// Brings files, epochs and producers to the end that the log has now, durably. May be done
+    /// again when it fails.
+    pub(super) fn settle(&self, writer: &mut Writer) -> Result<()> {
+        let settings = self.config.load().segment();
+        writer.active.cut_files(&self.folder, &settings)?;
+        let mut files = Vec::new();
+        self.segment_files(writer.active.segment(), &mut files)?;
+        let files: Vec<_> = files.iter().map(|file| &**file).collect();
+        self.synced(self.folder.storage().sync_files(&files).into_iter().collect())?;
+        self.sync_dir()?;
         let end = self.log_end_offset();
         self.truncate_epochs(end)?;
-        self.rebuild_producers(writer, end, false)?;
+        self.rebuild_producers(writer, end, false).inspect_err(|_| {
+            // Half of a state is none: the next time begins anew.
+            writer.producers.snapshots_mut().set_map_end_offset(0);
+        })?;
+        writer.is_unsettled = false;
         let high_watermark = self.high_watermark();
         self.set_high_watermark(writer, high_watermark);
         Ok(())
@@ -191,9 +227,12 @@ impl Log {
         self.segments.store(Arc::new(Segments::new([Arc::clone(next.segment())])));
         std::mem::replace(&mut writer.active, next).close();
         let outcome = self.settle_cleared(writer, offset, log_start_offset);
-        let outcome = outcome.and_then(|()| {
-            if is_same_base { Ok(()) } else { self.doom_segment(active_base, now_ms) }
-        });
+        let outcome =
+            outcome
+                .and_then(|()| {
+                    if is_same_base { Ok(()) } else { self.doom_segment(active_base, now_ms) }
+                })
+                .and_then(|()| self.sync_dir());
         if outcome.is_err() {
             self.is_failed.store(true, Ordering::Release);
         }

@@ -416,18 +416,14 @@ impl ActiveSegment {
         {
             publish_entry_counts(&self.segment, written?);
         }
-        if let Some(file) = self.handles.index(&self.segment, folder, FileRole::TxnIndex)? {
-            let size = u64::try_from(txn::ENTRY_SIZE).unwrap_or(u64::MAX);
-            let size = u64::from(self.txn_count).saturating_mul(size);
-            if file.metadata()?.size_bytes > size {
-                file.set_size(size)?;
-            }
-        }
-        Ok(())
+        self.cut_txn_file(folder)
     }
 
     /// Cuts the log in front of the batch that holds `offset` or follows it; gives the bytes that
-    /// went. Indexes are cut first: what they name is always there.
+    /// went. The files themselves are cut by [`cut_files`](Self::cut_files).
+    ///
+    /// # Errors
+    /// What reading the files fails with: then nothing has changed.
     pub fn truncate_to(
         &mut self,
         folder: &Folder,
@@ -435,68 +431,99 @@ impl ActiveSegment {
         offset: i64,
         now_ms: i64,
     ) -> Result<u64> {
-        // spec: segments 3.7
-        self.cut_what_failed()?;
+        // spec: segments 3.7. Everything that may fail comes first.
         self.touch_indexes(folder, settings)?;
         let end = self.size_bytes();
-        let cut = self.segment.translate(folder, offset)?;
-        let written = self.handles.with_tails(|tails| {
-            tails.truncate_to(offset, settings.index_bytes).map(|()| tails.written())
-        });
-        if let Some(written) = written {
-            publish_entry_counts(&self.segment, written?);
-        }
-        self.truncate_txns(folder, offset)?;
-        let position = cut.map_or(end, |place| place.position);
+        let place = self.segment.translate(folder, offset)?;
+        let position = place.map_or(end, |place| place.position);
+        let txns = self.txns_below(folder, offset)?;
+        let cut = self.handles.with_tails(|tails| tails.cut(offset)).transpose()?;
+        let from = cut.as_ref().map_or(0, |cut| cut.largest_from);
+        let last = cut.as_ref().map_or(self.none(), |cut| cut.last_time);
+        let largest = self.largest_between(folder, from, position, last)?;
+
         if position < end {
             self.segment.truncated();
             self.segment.set_size_bytes(position);
             self.segment.set_recent(Some(RecentBatches::new(self.base_offset(), position == 0)));
             self.is_dirty_behind = true;
-            self.cut_what_failed()?;
         }
+        if let Some(cut) = cut {
+            self.handles.with_tails(|tails| tails.keep(&cut));
+            publish_entry_counts(&self.segment, (cut.offset_count, cut.time_count));
+        }
+        (self.txn_count, self.txn_last_offset) = txns;
+        self.segment.set_entry_count(FileRole::TxnIndex, Some(self.txn_count));
         if position == 0 {
             self.created_ms = now_ms;
             self.rolling_timestamp = None;
         }
         self.bytes_since_index = 0;
-        self.recompute_max_timestamp(folder)?;
+        self.segment.set_max_timestamp(Some((largest.timestamp_ms, largest.offset)));
         Ok(end - position)
     }
 
-    fn truncate_txns(&mut self, folder: &Folder, offset: i64) -> Result<()> {
+    /// Cuts the files to what [`truncate_to`](Self::truncate_to) has left. May be done again when
+    /// it fails; appends do the part of it that they depend on.
+    pub fn cut_files(&mut self, folder: &Folder, settings: &SegmentSettings) -> Result<()> {
+        self.cut_what_failed()?;
+        let cut = self.handles.with_tails(|tails| tails.cut_files(settings.index_bytes));
+        cut.transpose()?;
+        self.cut_txn_file(folder)
+    }
+
+    fn none(&self) -> TimeEntry {
+        TimeEntry { timestamp_ms: NO_TIMESTAMP, offset: self.base_offset() }
+    }
+
+    /// How many aborted transactions end before `offset`, and the end of the last of them.
+    fn txns_below(&self, folder: &Folder, offset: i64) -> Result<(u32, Option<i64>)> {
         let Some(file) = self.handles.index(&self.segment, folder, FileRole::TxnIndex)? else {
-            return Ok(());
+            return Ok((0, None));
         };
-        let mut entries = vec![0; self.txn_size()];
+        let count = usize::try_from(self.txn_count).unwrap_or(usize::MAX);
+        let mut entries = vec![0; count.saturating_mul(txn::ENTRY_SIZE)];
         let read = file.read_at(&mut entries, 0)?;
         entries.truncate(read);
         let entries = crate::index::TxnEntries::new(&entries);
         let kept = entries.count_below(offset);
-        self.txn_last_offset =
-            kept.checked_sub(1).and_then(|slot| entries.get(slot)).map(|txn| txn.last_offset);
-        self.txn_count = u32::try_from(kept).unwrap_or(u32::MAX);
-        self.segment.set_entry_count(FileRole::TxnIndex, Some(self.txn_count));
-        file.set_size(u64::try_from(self.txn_size()).unwrap_or(u64::MAX))
+        let last = kept.checked_sub(1).and_then(|slot| entries.get(slot));
+        Ok((u32::try_from(kept).unwrap_or(u32::MAX), last.map(|txn| txn.last_offset)))
     }
 
-    fn txn_size(&self) -> usize {
-        usize::try_from(self.txn_count).unwrap_or(usize::MAX).saturating_mul(txn::ENTRY_SIZE)
+    fn cut_txn_file(&self, folder: &Folder) -> Result<()> {
+        let Some(file) = self.handles.index(&self.segment, folder, FileRole::TxnIndex)? else {
+            return Ok(());
+        };
+        let size = u64::try_from(txn::ENTRY_SIZE).unwrap_or(u64::MAX);
+        let size = u64::from(self.txn_count).saturating_mul(size);
+        if file.metadata()?.size_bytes > size {
+            file.set_size(size)?;
+        }
+        Ok(())
     }
 
-    fn recompute_max_timestamp(&mut self, folder: &Folder) -> Result<()> {
+    /// The largest timestamp of the batches between two positions, or what is known already.
+    fn largest_between(
+        &self,
+        folder: &Folder,
+        from: u64,
+        end: u64,
+        known: TimeEntry,
+    ) -> Result<TimeEntry> {
         // spec: segments 3.7
-        self.segment.set_max_timestamp(None);
-        let mut largest = self.segment.max_timestamp(folder)?;
-        let from = self.segment.position_before(folder, largest.1)?;
-        self.segment.for_each_header(folder, from, |header, _, _| {
-            if header.max_timestamp > largest.0 {
-                largest = (header.max_timestamp, header.last_offset());
+        let mut largest = known;
+        self.segment.for_each_header(folder, from, |header, position, _| {
+            if position >= end {
+                return Ok(ControlFlow::Break(()));
+            }
+            if header.max_timestamp > largest.timestamp_ms {
+                largest =
+                    TimeEntry { timestamp_ms: header.max_timestamp, offset: header.last_offset() };
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        self.segment.set_max_timestamp(Some(largest));
-        Ok(())
+        Ok(largest)
     }
 
     /// Ends the writing: what readers share of it stays. Its files must be

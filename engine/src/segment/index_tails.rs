@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::bytes;
 use crate::error::Result;
-use crate::index::{TimeEntry, offset, time};
+use crate::index::{OffsetEntries, TimeEntries, TimeEntry, offset, time};
 use crate::io::File;
 use crate::units::{NO_TIMESTAMP, is_addressable};
 
@@ -75,6 +75,15 @@ impl IndexTail {
         Ok(())
     }
 
+    /// The bytes of the entries in the file.
+    fn read(&self) -> Result<Vec<u8>> {
+        let size = usize::try_from(self.position(self.written)).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; size];
+        let read = self.file.read_at(&mut bytes, 0)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
     /// Drops the entries behind the first `count`; all of them must be in the file.
     fn keep(&mut self, count: u32) {
         self.written = self.written.min(count);
@@ -103,6 +112,17 @@ pub(super) struct IndexTails {
     time: IndexTail,
     last_offset: i64,
     last_time: TimeEntry,
+}
+
+/// Which entries stay when a log is cut.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IndexCut {
+    pub(super) offset_count: u32,
+    last_offset: i64,
+    pub(super) time_count: u32,
+    pub(super) last_time: TimeEntry,
+    /// Where the search for a larger timestamp than the last entry's begins.
+    pub(super) largest_from: u64,
 }
 
 impl IndexTails {
@@ -218,30 +238,42 @@ impl IndexTails {
         self.time.set_file_size(u64::from(self.time.written))
     }
 
-    /// Drops the entries at or behind `offset`, and gives the files their full length.
-    pub(super) fn truncate_to(&mut self, offset: i64, max_size_bytes: u32) -> Result<()> {
+    /// Which entries stay when the log is cut at `offset`. What has gathered is written out; nothing
+    /// else changes.
+    pub(super) fn cut(&mut self, offset: i64) -> Result<IndexCut> {
         self.write_out()?;
-        let read = |tail: &IndexTail| -> Result<Vec<u8>> {
-            let size = usize::try_from(tail.position(tail.written)).unwrap_or(usize::MAX);
-            let mut bytes = vec![0; size];
-            let read = tail.file.read_at(&mut bytes, 0)?;
-            bytes.truncate(read);
-            Ok(bytes)
-        };
-        let offsets = read(&self.offset)?;
-        let entries = crate::index::OffsetEntries::new(&offsets, self.base_offset);
-        let kept = entries.count_below(offset);
-        let last_kept = kept.checked_sub(1).and_then(|slot| entries.get(slot));
-        self.offset.keep(u32::try_from(kept).unwrap_or(u32::MAX));
-        self.last_offset = last_kept.map_or(self.base_offset, |entry| entry.offset);
-        let times = read(&self.time)?;
-        let entries = crate::index::TimeEntries::new(&times, self.base_offset);
-        let kept = entries.count_below(offset);
-        let last_kept = kept.checked_sub(1).and_then(|slot| entries.get(slot));
-        self.time.keep(u32::try_from(kept).unwrap_or(u32::MAX));
-        self.last_time = last_kept.unwrap_or(none(self.base_offset));
+        let offsets = self.offset.read()?;
+        let entries = OffsetEntries::new(&offsets, self.base_offset);
+        let offset_count = entries.count_below(offset);
+        let last_offset = offset_count.checked_sub(1).and_then(|slot| entries.get(slot));
+        let times = self.time.read()?;
+        let time_entries = TimeEntries::new(&times, self.base_offset);
+        let time_count = time_entries.count_below(offset);
+        let last_time = time_count.checked_sub(1).and_then(|slot| time_entries.get(slot));
+        let last_time = last_time.unwrap_or(none(self.base_offset));
+        let kept = offsets.get(..offset_count * offset::ENTRY_SIZE).unwrap_or_default();
+        let from = OffsetEntries::new(kept, self.base_offset).lookup(last_time.offset);
+        Ok(IndexCut {
+            offset_count: u32::try_from(offset_count).unwrap_or(u32::MAX),
+            last_offset: last_offset.map_or(self.base_offset, |entry| entry.offset),
+            time_count: u32::try_from(time_count).unwrap_or(u32::MAX),
+            last_time,
+            largest_from: u64::try_from(from.position).unwrap_or(0),
+        })
+    }
+
+    /// Drops the other entries.
+    pub(super) fn keep(&mut self, cut: &IndexCut) {
+        self.offset.keep(cut.offset_count);
+        self.last_offset = cut.last_offset;
+        self.time.keep(cut.time_count);
+        self.last_time = cut.last_time;
+    }
+
+    /// Cuts the files to their entries, so that what was dropped reads as zeros, and gives them
+    /// their full length again.
+    pub(super) fn cut_files(&mut self, max_size_bytes: u32) -> Result<()> {
         for tail in [&mut self.offset, &mut self.time] {
-            // Cut first, so that what is dropped reads as zeros when the file grows again.
             tail.set_file_size(u64::from(tail.written))?;
             let size = u32::try_from(tail.entry_size).unwrap_or(u32::MAX);
             tail.max_count = (max_size_bytes / size).max(tail.written);

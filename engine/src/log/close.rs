@@ -19,7 +19,11 @@ impl Log {
         let mut outcome = Ok(());
         if !self.is_failed() {
             outcome = if writer.is_unsettled { self.settle(writer) } else { Ok(()) };
-            outcome = outcome.and_then(|()| writer.active.finish_files(&self.folder));
+            // The last flush would make the indexes of an empty segment, at their full length.
+            let settings = self.config.load().segment();
+            let active = &mut writer.active;
+            outcome = outcome.and_then(|()| active.touch_indexes(&self.folder, &settings));
+            outcome = outcome.and_then(|()| active.finish_files(&self.folder));
             outcome = outcome.and_then(|()| self.take_snapshot(writer));
             outcome = outcome.and_then(|()| self.flush(true, now_ms));
         }

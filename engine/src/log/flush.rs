@@ -91,7 +91,7 @@ impl Log {
         let flush_end = if inclusive { end_offset.saturating_add(1) } else { end_offset };
         let (from, truncations, snapshots) = {
             let durable = self.durable();
-            (durable.recovery_point, durable.truncations, durable.snapshots.clone())
+            (durable.flushed_end_offset, durable.truncations, durable.snapshots.clone())
         };
         self.save_epochs()?;
         if flush_end <= from {
@@ -156,7 +156,7 @@ impl Log {
         }
         let mut durable = self.durable();
         if durable.truncations == work.truncations {
-            durable.recovery_point = durable.recovery_point.max(work.end_offset);
+            durable.flushed_end_offset = durable.flushed_end_offset.max(work.end_offset);
             durable.last_flush_ms = now_ms;
             let synced: BTreeSet<i64> = work.snapshots.iter().map(|(offset, _)| *offset).collect();
             durable.snapshots.retain(|offset| !synced.contains(offset));
@@ -170,7 +170,7 @@ impl Log {
     pub fn next_flush_ms(&self) -> Option<i64> {
         let flush_ms = self.config.load().flush_ms;
         let durable = self.durable();
-        let is_due = flush_ms < i64::MAX && durable.recovery_point < self.log_end_offset();
+        let is_due = flush_ms < i64::MAX && durable.flushed_end_offset < self.log_end_offset();
         is_due.then(|| durable.last_flush_ms.saturating_add(flush_ms))
     }
 }

@@ -78,7 +78,8 @@ pub(super) struct Offsets {
 /// What is known to be durable.
 #[derive(Debug, Default)]
 pub(super) struct Durable {
-    pub(super) recovery_point: i64,
+    /// Up to where, exclusive, records and what is said of them were synced.
+    pub(super) flushed_end_offset: i64,
     /// How often the log was cut: a flush that began before says nothing of what came after.
     pub(super) truncations: u64,
     /// Snapshots that were written but not synced.
@@ -221,10 +222,13 @@ impl Log {
         self.offsets.last_stable.load(Ordering::Acquire)
     }
 
-    /// Up to where, exclusive, the log is durable.
+    /// From where on recovery must read the log after a crash: everything before is durable, or
+    /// before its start.
     #[must_use]
     pub fn recovery_point(&self) -> i64 {
-        self.durable().recovery_point
+        // spec: segments 6.3. What lies before the start of the log needs no recovery.
+        let start = self.log_start_offset().min(self.log_end_offset());
+        self.durable().flushed_end_offset.max(start)
     }
 
     /// The leader epochs now.

@@ -48,27 +48,18 @@ impl Log {
     ) -> Result<Log> {
         make_dir(&*storage, dir)?;
         let topic_id = settle_topic_id(&*storage, dir, options.topic_id)?;
-        let mut inventory = Inventory::read(&*storage, dir)?;
-        if !(options.clean_shutdown && is_plain(&inventory)) {
-            recover(&*storage, dir, &config, options, topic_id)?;
-            inventory = Inventory::read(&*storage, dir)?;
-        }
         let folder = Folder::new(storage, dir, Arc::clone(&options.open_files));
         let settings = config.segment();
-        let mut list = Vec::new();
-        for (base_offset, files) in &inventory.segments {
-            if files.log_size_bytes > LOG_BYTES_MAX {
-                let message = format!("a log of {} bytes is too large", files.log_size_bytes);
-                return Err(Error::corrupt(message).in_file(&dir.join(&files.log)));
-            }
-            list.push(Arc::new(LogSegment::new(*base_offset, files.log_size_bytes)));
-        }
         let start = options.log_start_offset;
-        let (active, log_end) = match list.last() {
-            Some(last) => {
-                let end = last.read_next_offset(&folder)?;
-                (ActiveSegment::open(&folder, last, &settings, options.now_ms)?, end)
+        let (inventory, mut list, end) = match load_trusted(&folder, options)? {
+            Some(loaded) => loaded,
+            None => {
+                recover(&**folder.storage(), dir, &config, options, topic_id)?;
+                load(&folder, Inventory::read(&**folder.storage(), dir)?)?
             }
+        };
+        let (active, log_end) = match list.last() {
+            Some(last) => (ActiveSegment::open(&folder, last, &settings, options.now_ms)?, end),
             None => {
                 let active = ActiveSegment::create(&folder, start, &settings, options.now_ms)?;
                 active.touch_indexes(&folder, &settings)?;
@@ -98,7 +89,7 @@ impl Log {
             saved_epochs: Mutex::new(epochs.1),
             epochs: ArcSwap::new(epochs.0),
             durable: Mutex::new(Durable {
-                recovery_point: recovery_point.max(local_start),
+                flushed_end_offset: recovery_point.max(local_start),
                 last_flush_ms: options.now_ms,
                 ..Durable::default()
             }),
@@ -161,6 +152,47 @@ fn settle_topic_id(
         }
         (None, None) => Ok(None),
     }
+}
+
+/// What a directory holds: its names, its segments and where the last of them ends.
+type Loaded = (Inventory, Vec<Arc<LogSegment>>, i64);
+
+/// What a directory holds that was stopped cleanly and is as such a stop leaves it; `None` where
+/// recovery has to look.
+fn load_trusted(folder: &Folder, options: &OpenOptions) -> Result<Option<Loaded>> {
+    if !options.clean_shutdown {
+        return Ok(None);
+    }
+    let inventory = Inventory::read(&**folder.storage(), &folder.path())?;
+    if !is_plain(&inventory) {
+        return Ok(None);
+    }
+    let loaded = match load(folder, inventory) {
+        // Kafka gives up here; what stands behind the last batch is no batch, and can be cut.
+        Err(error) if error.kind() == Kind::Corrupt => return Ok(None),
+        other => other?,
+    };
+    let (_, list, end) = &loaded;
+    // spec: segments 5. A log that ends before its start begins anew.
+    let is_sound = list.is_empty() || *end >= options.log_start_offset;
+    Ok(is_sound.then_some(loaded))
+}
+
+fn load(folder: &Folder, inventory: Inventory) -> Result<Loaded> {
+    let dir = folder.path();
+    let mut list = Vec::with_capacity(inventory.segments.len());
+    for (base_offset, files) in &inventory.segments {
+        if files.log_size_bytes > LOG_BYTES_MAX {
+            let message = format!("a log of {} bytes is too large", files.log_size_bytes);
+            return Err(Error::corrupt(message).in_file(&dir.join(&files.log)));
+        }
+        list.push(Arc::new(LogSegment::new(*base_offset, files.log_size_bytes)));
+    }
+    let end = match list.last() {
+        Some(last) => last.read_next_offset(folder)?,
+        None => 0,
+    };
+    Ok((inventory, list, end))
 }
 
 /// Whether the names leave nothing to be put right.

@@ -63,8 +63,6 @@ impl Log {
         if self.high_watermark() < start {
             self.set_high_watermark(writer, start);
         }
-        let mut durable = self.durable();
-        durable.recovery_point = durable.recovery_point.max(start.min(self.log_end_offset()));
     }
 
     /// Removes the segments that are beyond retention or before the log start, and says how many.

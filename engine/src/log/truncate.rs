@@ -160,7 +160,7 @@ impl Log {
         {
             let mut durable = self.durable();
             durable.truncations += 1;
-            durable.recovery_point = durable.recovery_point.min(end);
+            durable.flushed_end_offset = durable.flushed_end_offset.min(end);
             durable.snapshots.retain(|offset| *offset <= end);
         }
         let high_watermark = self.high_watermark().min(end);
@@ -275,12 +275,7 @@ impl Log {
         self.offsets.local_log_start.store(offset, Ordering::Release);
         self.offsets.log_end.store(offset, Ordering::Release);
         self.rebuild_producers(writer, offset, false)?;
-        self.durable().recovery_point = self.recovery_point_within(offset);
         self.set_high_watermark(writer, offset);
         Ok(())
-    }
-
-    fn recovery_point_within(&self, end: i64) -> i64 {
-        self.recovery_point().min(end)
     }
 }

@@ -15,11 +15,15 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
+use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
+use rustix::io::{Errno, ReadWriteFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::error::{Error, Kind, Result};
@@ -87,6 +91,10 @@ impl<'a> MapReader<'a> {
             .map_err(|e| Error::io("map", self.file.path(), e.into()).at_position(start))?;
         self.slot.guard(&map);
         self.map = Some(map);
+        let behind = start.saturating_add(u64::try_from(map_bytes).unwrap_or(u64::MAX));
+        let next = behind.saturating_add(u64::try_from(self.window_bytes).unwrap_or(u64::MAX));
+        read_ahead(descriptor, start, behind.min(self.end));
+        read_ahead(descriptor, behind, next.min(self.end));
         Ok(())
     }
 
@@ -142,6 +150,20 @@ impl fmt::Debug for MapReader<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let map = self.map.as_ref().map(|map| (map.start, map.size_bytes));
         f.debug_struct("MapReader").field("file", &self.file).field("map", &map).finish()
+    }
+}
+
+/// Has the disk read a range while we are at other things, where the page cache lacks its end: faults
+/// alone keep it busy for half of the time.
+fn read_ahead(descriptor: BorrowedFd<'_>, start: u64, end: u64) {
+    let Some(size_bytes) = end.checked_sub(start).and_then(NonZeroU64::new) else { return };
+    let last = end - 1;
+    let mut byte = [0];
+    let mut buffers = [IoSliceMut::new(&mut byte)];
+    let seen = rustix::io::preadv2(descriptor, &mut buffers, last, ReadWriteFlags::NOWAIT);
+    if seen == Err(Errno::AGAIN) {
+        // Without it the file is read later, and all the same.
+        rustix::fs::fadvise(descriptor, start, Some(size_bytes), rustix::fs::Advice::WillNeed).ok();
     }
 }
 

@@ -10,9 +10,10 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use siltstone::record::batch::HEADER_SIZE;
+use siltstone::record::batch::{BatchHeader, HEADER_SIZE};
 use siltstone::record::codec::{Codec, Decompressor};
 use siltstone::record::scan::{ScannedBatch, scan};
+use siltstone::record::validate::set_last_offset;
 use siltstone::record::{Records, legacy};
 use siltstone_tests::cases::cases;
 use siltstone_tests::kits::{Kit, State};
@@ -172,6 +173,21 @@ fn from_file(seeds: &mut Seeds, name: &str, bytes: &[u8]) {
     }
 }
 
+/// A batch as its producer sent it, to be kept as it is, to be written anew, and with the time of
+/// the append.
+fn from_batch(seeds: &mut Seeds, kind: &str, header: &BatchHeader, bytes: &[u8]) {
+    let mut sent = bytes.to_vec();
+    set_last_offset(&mut sent, i64::from(header.last_offset_delta));
+    let now = header.max_timestamp.to_be_bytes();
+    let magic = header.magic.cast_unsigned() << 2;
+    for [how, codec, limits] in
+        [[1 + magic, 5, 3], [1 + 8, 3, 0], [1 + 32 + 8, 5, 0], [8, 2, 0], [1 + 16 + 8, 0, 1]]
+    {
+        let kind = format!("{kind} {how} {codec}");
+        seeds.add("validate", &kind, &[&[how, codec, limits], &now, &sent]);
+    }
+}
+
 /// Seeds from the batches of a log: some batches in a row, payloads, old entries, records of
 /// Kafka's own topics.
 fn from_log(seeds: &mut Seeds, partition: &str, log: &[u8]) {
@@ -183,6 +199,7 @@ fn from_log(seeds: &mut Seeds, partition: &str, log: &[u8]) {
         let row = &log[position..log.len().min(position + SEED_SIZE_MAX)];
         let kind = format!("{} {} {}", header.magic, codec.as_str(), header.is_control());
         seeds.add("batch", &kind, &[row]);
+        from_batch(seeds, &kind, header, bytes);
         let target = format!("codec_{}", codec.as_str());
         if header.magic < 2 {
             seeds.add("legacy", &kind, &[bytes]);

@@ -12,6 +12,7 @@ mod recover;
 mod replicas;
 mod settings;
 mod state;
+mod validate;
 mod verify;
 
 use siltstone_tests::expect::Expectation;

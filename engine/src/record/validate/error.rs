@@ -156,6 +156,12 @@ impl Rejections {
         }
     }
 
+    /// What Kafka has counted by now.
+    pub(super) fn count_into(&self, counters: &mut ValidationCounters) {
+        counters.invalid_magic += self.magic_count;
+        counters.no_key_compacted_topic += self.no_key_count;
+    }
+
     /// The refusal of the whole batch, if there is anything to refuse; Kafka's meters count its
     /// records.
     pub(super) fn into_result(
@@ -165,8 +171,7 @@ impl Rejections {
         if self.count == 0 {
             return Ok(());
         }
-        counters.invalid_magic += self.magic_count;
-        counters.no_key_compacted_topic += self.no_key_count;
+        self.count_into(counters);
         let (kind, message) = if self.has_timestamp {
             (
                 ValidateErrorKind::InvalidTimestamp,

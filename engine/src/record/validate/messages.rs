@@ -2,7 +2,7 @@
 
 use super::batches::{BatchView, Batches};
 use super::counters::ValidationCounters;
-use super::error::{Rejection, Rejections, ValidateError, ValidateErrorKind};
+use super::error::{Rejection, Rejections, ValidateError};
 use super::rules::{RecordRules, Task, check_batch};
 use super::walk::size_of;
 use crate::bytes;
@@ -20,11 +20,7 @@ pub(super) struct Message<'a> {
     pub(super) offset: i64,
     /// -1 for none.
     pub(super) timestamp_ms: i64,
-    pub(super) key: Option<&'a [u8]>,
-    pub(super) value: Option<&'a [u8]>,
     magic: i8,
-    /// Whether key and value lie within the entry.
-    has_whole_fields: bool,
     is_compressed: bool,
 }
 
@@ -35,18 +31,28 @@ impl<'a> Message<'a> {
         let magic = bytes::get_i8(entry, 16).unwrap_or(-1);
         let timestamp_ms =
             if magic == 1 { bytes::get_i64(entry, 18) } else { None }.unwrap_or(NO_TIMESTAMP);
-        let fields = entry.get(if magic == 0 { 18 } else { 26 }..).and_then(read_fields);
-        let (key, value) = fields.unwrap_or_default();
         Message {
             entry,
             offset: bytes::get_i64(entry, 0).unwrap_or_default(),
             timestamp_ms,
-            key,
-            value,
             magic,
-            has_whole_fields: fields.is_some(),
             is_compressed: bytes::get_u8(entry, 17).is_some_and(|attributes| attributes & 7 != 0),
         }
+    }
+
+    /// Where the key begins, with its size.
+    fn fields_at(&self) -> usize {
+        if self.magic == 0 { 18 } else { 26 }
+    }
+
+    /// Key and value; what stands behind them nobody reads.
+    ///
+    /// # Errors
+    ///
+    /// They reach beyond the entry: `CorruptRecord`.
+    pub(super) fn fields(&self) -> Result<Fields<'a>, ValidateError> {
+        let fields = self.entry.get(self.fields_at()..).and_then(read_fields);
+        fields.ok_or_else(|| ValidateError::corrupt(BEYOND_ENTRY))
     }
 
     /// Holds the message against the rules of its batch, in Kafka's order.
@@ -59,6 +65,7 @@ impl<'a> Message<'a> {
         &self,
         batch: &BatchHeader,
         rules: &RecordRules,
+        counters: &mut ValidationCounters,
     ) -> Result<Option<Rejection>, ValidateError> {
         let is_inner = batch.codec_id() != 0;
         if is_inner && self.is_compressed {
@@ -69,20 +76,22 @@ impl<'a> Message<'a> {
         }
         let stored = bytes::get_u32(self.entry, 12).unwrap_or_default();
         if is_inner && compute_legacy_crc(self.entry) != stored {
+            counters.invalid_checksum += 1;
             return Err(ValidateError::corrupt(format!(
                 "Record is corrupt (stored crc = {stored})"
             )));
         }
-        if !self.has_whole_fields {
-            return Err(ValidateError::corrupt("Record is corrupt (it ends within its fields)"));
-        }
-        Ok(rules.judge(self.timestamp_ms, self.offset, self.key.is_some()))
+        // Whether the key lies within the entry is seen by who writes it anew.
+        let key_size = bytes::get_i32(self.entry, self.fields_at())
+            .ok_or_else(|| ValidateError::corrupt(BEYOND_ENTRY))?;
+        Ok(rules.judge(self.timestamp_ms, self.offset, key_size >= 0))
     }
 }
 
-type Fields<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+pub(super) type Fields<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
-/// Key and value; what stands behind them nobody reads.
+const BEYOND_ENTRY: &str = "Record is corrupt (its fields reach beyond its end)";
+
 fn read_fields(bytes: &[u8]) -> Option<Fields<'_>> {
     let (key, rest) = read_field(bytes)?;
     let (value, _) = read_field(rest)?;
@@ -145,13 +154,13 @@ fn judge_all(
     let rules = RecordRules::new(task, batch);
     let mut rejections = Rejections::default();
     for (index, message) in (0_u32..).zip(messages) {
-        let rejection = message.judge(batch, &rules).inspect_err(|error| {
-            if error.kind() == ValidateErrorKind::CorruptRecord {
-                counters.invalid_checksum += 1;
+        match message.judge(batch, &rules, counters) {
+            Ok(None) => {}
+            Ok(Some(rejection)) => rejections.push(index, rejection, task.rejected_max),
+            Err(error) => {
+                rejections.count_into(counters);
+                return Err(error);
             }
-        })?;
-        if let Some(rejection) = rejection {
-            rejections.push(index, rejection, task.rejected_max);
         }
     }
     rejections.into_result(counters)
@@ -170,11 +179,8 @@ fn open<'a>(
             "Invalid wrapper compressionType found in legacy deep record iterator",
         ));
     }
-    let outer = Message::read(entry);
-    if !outer.has_whole_fields {
-        return Err(ValidateError::corrupt("Record is corrupt (it ends within its fields)"));
-    }
-    let value = outer.value.ok_or_else(|| {
+    let (_, value) = Message::read(entry).fields()?;
+    let value = value.ok_or_else(|| {
         ValidateError::invalid("Found invalid compressed record set with null value")
     })?;
     Ok(decompressor.decompress(codec, wrapper.magic, value, opened_bytes_max)?)

@@ -30,9 +30,10 @@ impl RecordSource<'_> {
         take: &mut dyn FnMut(Parts<'_>) -> Result<(), ValidateError>,
     ) -> Result<(), ValidateError> {
         match self {
-            RecordSource::Messages(messages) => messages
-                .iter()
-                .try_for_each(|m| take((m.timestamp_ms, m.key, m.value, Headers::EMPTY))),
+            RecordSource::Messages(messages) => messages.iter().try_for_each(|message| {
+                let (key, value) = message.fields()?;
+                take((message.timestamp_ms, key, value, Headers::EMPTY))
+            }),
             RecordSource::Batch(header, payload) => {
                 for record in Records::new(header, payload) {
                     let record = record?;
@@ -168,7 +169,6 @@ impl Writer {
             builder.append(offset, timestamp_ms, key, value)?;
             let fields = key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len);
             written.size += size(overhead + fields);
-            let timestamp_ms = time.unwrap_or(timestamp_ms);
             if magic > 0 && timestamp_ms > written.max_timestamp {
                 written.max_timestamp = timestamp_ms;
                 written.shallow_offset = offset;
@@ -178,6 +178,10 @@ impl Writer {
             Ok(())
         })?;
         builder.write_to(&mut self.compressor, out)?;
+        // Kafka quirk: what its builder tells has this time for magic 0 too, which cannot say it.
+        if let Some(time) = task.log_append_time_ms() {
+            (written.max_timestamp, written.shallow_offset) = (time, task.first_offset);
+        }
         if is_compressed {
             written.shallow_offset = shallow(written.max_timestamp, offset.wrapping_sub(1));
         }

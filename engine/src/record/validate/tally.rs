@@ -6,9 +6,10 @@
 use super::counters::ValidationCounters;
 use super::error::{Rejections, ValidateError};
 use super::rules::{RecordRules, Task};
-use super::walk::Seer;
+use super::walk::{Seer, WalkFault};
 use crate::record::batch::{BatchHeader, TimestampType};
 use crate::record::check::fields::Deltas;
+use crate::record::codec::Codec;
 use crate::units::NO_TIMESTAMP;
 
 /// What a walk over the records of a batch gives. As few numbers as may be, so that the walk keeps
@@ -127,13 +128,25 @@ impl Lister {
         }
     }
 
-    /// The refusal of the batch, if there is anything to list.
-    pub(super) fn finish(self, counters: &mut ValidationCounters) -> Result<(), ValidateError> {
-        self.rejections.into_result(counters)
+    /// The refusal of the batch, if there is anything to refuse. A record that cannot be read is
+    /// refused at once, whatever was listed in front of it.
+    pub(super) fn finish(
+        self,
+        walked: Result<(), WalkFault>,
+        codec: Codec,
+        counters: &mut ValidationCounters,
+    ) -> Result<(), ValidateError> {
+        match walked {
+            Ok(()) => self.rejections.into_result(counters),
+            Err(fault) => {
+                self.rejections.count_into(counters);
+                Err(fault.into_error(codec))
+            }
+        }
     }
 }
 
-impl Seer for Lister {
+impl Seer for &mut Lister {
     fn take(&mut self, deltas: Deltas) {
         let (timestamp_ms, offset) = (self.place.timestamp_ms(deltas), self.place.offset(deltas));
         if let Some(rejection) = self.rules.judge(timestamp_ms, offset, deltas.has_key) {

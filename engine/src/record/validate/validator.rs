@@ -161,6 +161,7 @@ impl Validator {
         task: &Task<'_>,
         rebuilt: &mut Vec<u8>,
     ) -> Result<Validated, ValidateError> {
+        task.check_single()?;
         // Kafka quirk: here its builder refuses before its validator does.
         if task.options.target_magic < 2 && task.first.is_transactional() {
             return Err(ValidateError::argument(format!(
@@ -168,7 +169,6 @@ impl Validator {
                 task.options.target_magic
             )));
         }
-        task.check_single()?;
         if task.first.magic < 2 {
             return self.validate_messages(records, task, false, rebuilt);
         }
@@ -187,17 +187,18 @@ impl Validator {
         check_batch(header, task, &mut self.counters)?;
         let codec = codec_of(header)?;
         let payload = payload_of(records, header);
-        let (tally, opened_bytes) = self
-            .opener
-            .walk(codec, payload, header.count, Tally::new(task))
-            .map_err(|fault| fault.into_error(codec))?;
-        if !tally.is_accepted(task) {
-            let (lister, _) = self
-                .opener
-                .walk(codec, payload, header.count, Lister::new(task))
-                .map_err(|fault| fault.into_error(codec))?;
-            lister.finish(&mut self.counters)?;
-        }
+        let count = header.count;
+        let tally = match self.opener.walk(codec, payload, count, Tally::new(task)) {
+            Ok((tally, opened_bytes)) if tally.is_accepted(task) => Ok((tally, opened_bytes)),
+            // Something is wrong, or may be.
+            walked => {
+                let mut lister = Lister::new(task);
+                let listed = self.opener.walk(codec, payload, count, &mut lister).map(drop);
+                lister.finish(listed, codec, &mut self.counters)?;
+                walked.map_err(|fault| fault.into_error(codec))
+            }
+        };
+        let (tally, opened_bytes) = tally?;
         if needs_order && !tally.is_consecutive() {
             return Ok(None);
         }
@@ -216,19 +217,23 @@ impl Validator {
         let header = &task.first;
         check_batch(header, task, &mut self.counters)?;
         let codec = codec_of(header)?;
-        let opened = match (codec, payload_of(records, header)) {
-            (Codec::None, payload) => payload,
-            (_, payload) => {
-                let size_max = task.options.opened_bytes_max;
-                self.opener.decompressor.decompress(codec, 2, payload, size_max)?
-            }
+        let payload = payload_of(records, header);
+        let size_max = task.options.opened_bytes_max;
+        let opened = match codec {
+            Codec::None => payload,
+            _ if header.count == 0 => &[],
+            _ => match self.opener.decompressor.decompress(codec, 2, payload, size_max) {
+                Ok(opened) => opened,
+                Err(error) => {
+                    return Err(self.opener.explain(codec, payload, header.count, error));
+                }
+            },
         };
-        let tally = walk_slice(opened, header.count, Tally::new(task))
-            .map_err(|fault| fault.into_error(codec))?;
-        if !tally.is_accepted(task) {
-            walk_slice(opened, header.count, Lister::new(task))
-                .map_err(|fault| fault.into_error(codec))?
-                .finish(&mut self.counters)?;
+        let tally = walk_slice(opened, header.count, Tally::new(task));
+        if !tally.is_ok_and(|tally| tally.is_accepted(task)) {
+            let mut lister = Lister::new(task);
+            let listed = walk_slice(opened, header.count, &mut lister).map(drop);
+            lister.finish(listed, codec, &mut self.counters)?;
         }
         let source = RecordSource::Batch(*header, opened);
         self.writer.rebuild(&source, task, task.memory_for(size_of(opened)), rebuilt)

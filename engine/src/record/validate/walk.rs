@@ -65,6 +65,13 @@ pub(super) trait Seer {
     fn take(&mut self, deltas: Deltas);
 }
 
+/// Looks only whether a walk comes to the end.
+struct Blind;
+
+impl Seer for Blind {
+    fn take(&mut self, _: Deltas) {}
+}
+
 /// Reads `count` records in full, which must be all that `payload` holds.
 // spec: records 1.2
 pub(super) fn walk_slice<S: Seer>(payload: &[u8], count: i32, seer: S) -> Result<S, WalkFault> {
@@ -237,6 +244,24 @@ impl Opener {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// What Kafka says of a payload that does not open whole: it reads records while it
+    /// decompresses, and meets a bad one in front of the break first.
+    #[cold]
+    pub(super) fn explain(
+        &mut self,
+        codec: Codec,
+        payload: &[u8],
+        count: i32,
+        error: CodecError,
+    ) -> ValidateError {
+        if error.kind() == CodecErrorKind::Corrupt
+            && let Err(fault) = self.walk_in_pieces(codec, payload, count, Blind)
+        {
+            return fault.into_error(codec);
+        }
+        error.into()
     }
 
     #[cold]

@@ -273,6 +273,7 @@ fn what_a_wrapper_may_not_hold_is_refused() {
     let mut short = vec![0; 30];
     short[11] = 18;
     short[16] = 1;
+    short[18..26].copy_from_slice(&NOW.to_be_bytes());
     fix_crc(&mut short);
     assert_eq!(kind(&short), ValidateErrorKind::CorruptRecord);
     // What is cut short at the end is no message, and no error.
@@ -282,6 +283,23 @@ fn what_a_wrapper_may_not_hold_is_refused() {
     });
     assert_eq!(good.offsets(), [0, 1, 2]);
     assert_eq!(cut.bytes, good.bytes);
+}
+
+#[test]
+fn records_in_front_of_one_that_cannot_be_read_are_counted() {
+    // As Kafka's meters have it.
+    let good = build(2, Codec::None, [NOW; 3]).split_off(61);
+    let payload = [&good[..], &[20]].concat();
+    for codec in Codec::ALL {
+        let batch = around(codec, 4, &compress(codec, 2, &payload));
+        for target in [codec, Codec::Lz4] {
+            let compacted = ValidateOptions { is_compacted: true, ..to_codec(target) };
+            let outcome = validate(&batch, &compacted);
+            assert_eq!(outcome.kind(), ValidateErrorKind::InvalidRecord);
+            assert_eq!(outcome.counters.no_key_compacted_topic, 3);
+            assert!(!outcome.result.unwrap_err().is_record_validation());
+        }
+    }
 }
 
 #[test]

@@ -491,6 +491,57 @@ fn the_time_of_the_append_is_written_in_place() {
     }
 }
 
+/// What a conversion tells of the largest timestamp, from a batch of magic 2.
+fn max_of(target_magic: i8, codec: Codec, times: [i64; 3], has_append_time: bool) -> (i64, i64) {
+    let options = to_format(target_magic, codec);
+    let options = if has_append_time { log_append_time(options) } else { options };
+    // Another codec, so that magic 2 is written anew too.
+    let source = if codec == Plain { Snappy } else { Plain };
+    let validated = validate(&build(2, source, times), &options).result.unwrap();
+    assert!(validated.size_may_have_changed);
+    (validated.max_timestamp_ms, validated.shallow_offset_of_max_timestamp)
+}
+
+#[test]
+fn the_time_of_the_append_is_the_largest_timestamp_of_any_format() {
+    // spec: behaviours BU-011
+    for magic in [0, 1, 2] {
+        for codec in [Plain, Gzip] {
+            let shallow = if magic < 2 && codec == Plain { 0 } else { 2 };
+            let max = max_of(magic, codec, [NOW, NOW + 2, NOW + 1], true);
+            assert_eq!(max, (NOW, shallow), "magic {magic} {codec}");
+        }
+    }
+}
+
+#[test]
+fn the_largest_timestamp_is_told_with_the_last_offset_of_its_batch() {
+    // spec: behaviours BU-012
+    let times = [NOW, NOW + 2, NOW + 1];
+    for (magic, codec, expected) in [
+        (1, Plain, (NOW + 2, 1)),
+        (1, Gzip, (NOW + 2, 2)),
+        (2, Plain, (NOW + 2, 2)),
+        (2, Gzip, (NOW + 2, 2)),
+        (0, Plain, (-1, -1)),
+        (0, Gzip, (-1, -1)),
+    ] {
+        assert_eq!(max_of(magic, codec, times, false), expected, "magic {magic} {codec}");
+    }
+}
+
+#[test]
+fn no_timestamp_has_no_offset() {
+    // spec: behaviours BU-013
+    for magic in [0, 1, 2] {
+        for codec in [Plain, Gzip] {
+            assert_eq!(max_of(magic, codec, [-1; 3], false), (-1, -1));
+        }
+    }
+    let outcome = validate(&build(2, Plain, [-1; 3]), &to_codec(Gzip));
+    assert_eq!(outcome.header().base_timestamp, -1);
+}
+
 #[test]
 fn the_leader_epoch_is_given_in_place_and_anew() {
     // spec: behaviours VA-043

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use siltstone::io::SimDisk;
-use siltstone::log::recover::{Plan, RecoverOptions, Silent, analyse, commit, prepare};
+use siltstone::log::recover::{Plan, RecoverOptions, Silent, analyse, commit, prepare, retire};
 use siltstone::log::{VerifyOptions, verify_partition};
 use siltstone::problem::{Code, Severity};
 use siltstone_fuzz::directory::Directory;
@@ -45,6 +45,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(again.refusal.is_none(), "refused the second time: {:?}", again.refusal);
         assert!(again.is_empty(), "left to do: {:?} {:?}", again.actions, again.cut);
         // Behind a clean stop what is right in itself is trusted.
+        retire(&disk, Path::new(DIR), &plan.retire).expect("no faults");
         if options.all || !options.clean_shutdown && options.recovery_point == 0 {
             assert_small_files_are_right(&disk, &plan, &options);
         }

@@ -74,6 +74,17 @@ impl Kafka {
     /// configs; topics keep their remote settings only when there is a `remote` folder. `data` is
     /// what the broker leaves afterwards.
     pub fn judge(&self, data: &Path, topics: &Value, remote: Option<&Path>) -> Judgement {
+        self.judge_while(data, topics, remote, |_| ())
+    }
+
+    /// The same, and does something with the broker at this address while it runs.
+    pub fn judge_while(
+        &self,
+        data: &Path,
+        topics: &Value,
+        remote: Option<&Path>,
+        meanwhile: impl FnOnce(&str),
+    ) -> Judgement {
         let work = TempDir::with_prefix("siltstone-kafka-").expect("a temporary directory");
         let work = work.path();
         let topics_file = work.join("topics.json");
@@ -90,7 +101,9 @@ impl Kafka {
         let log = work.join("broker.log");
         let mut broker = self.start(&properties, &log);
         broker.wait_until_started(&log);
-        let answer = self.java_source("Offsets.java", &[format!("127.0.0.1:{}", ports[0])]);
+        let address = format!("127.0.0.1:{}", ports[0]);
+        let answer = self.java_source("Offsets.java", &[&address]);
+        meanwhile(&address);
         broker.stop();
         let log = fs::read_to_string(&log).expect("the broker's log");
         Judgement {
@@ -98,6 +111,29 @@ impl Kafka {
             offsets: answer.lines().map(offsets).collect(),
             changed: changed(&before, &file_sums(data)),
         }
+    }
+
+    /// What the console consumer prints of so many records of a partition, from its start on: a line
+    /// each, with offset, key and value.
+    pub fn console_consumer(
+        &self,
+        address: &str,
+        topic: &str,
+        isolation: &str,
+        count: usize,
+    ) -> Vec<String> {
+        let mut java = self.java("error");
+        java.arg("org.apache.kafka.tools.consumer.ConsoleConsumer");
+        java.args(["--bootstrap-server", address, "--topic", topic, "--partition", "0"]);
+        java.args(["--offset", "earliest", "--isolation-level", isolation]);
+        java.args(["--max-messages", &count.to_string(), "--timeout-ms", "30000"]);
+        for property in ["print.offset=true", "print.key=true"] {
+            java.args(["--formatter-property", property]);
+        }
+        let output = java.output().expect("java ran before");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        // Among them its log lines, such as that it has waited for too long.
+        text.lines().filter(|line| line.starts_with("Offset:")).map(str::to_owned).collect()
     }
 
     fn java(&self, level: &str) -> Command {

@@ -11,6 +11,7 @@
 //! | `all` | every state of every kit; what is missing is a failure |
 
 mod broker;
+mod live;
 
 use std::sync::OnceLock;
 

@@ -15,6 +15,7 @@ use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
 use crate::log::progress::Progress;
 use crate::log::recover::{Plan, Refusal, discard, retire};
 use crate::problem::{Code, Problem, Severity};
+use crate::segment::{FileName, FileRole};
 use crate::state::meta::format_clean_shutdown;
 
 /// Partitions that are made durable together.
@@ -108,6 +109,13 @@ fn partition_alone(
     }
     if !options.dry_run {
         plans = group.put_in_place(plans)?;
+        for plan in plans.iter().flatten() {
+            // One at the very start is right there, and serves a recovery that begins anew.
+            let at_start =
+                FileName::live(plan.outcome.log_start_offset, FileRole::Snapshot).format();
+            let others = plan.retire.iter().filter(|name| **name != at_start).cloned();
+            retire(storage, dir, &others.collect::<Vec<_>>())?;
+        }
     }
     if let Some(plan) = plans.pop() {
         // The marker of the directory is none of ours to touch.

@@ -6,6 +6,7 @@
 //! | `cuts` | the power goes, or the process is killed, at every operation |
 //! | `faults` | every operation fails once: a full disk, an I/O error, too many open files, no permission |
 //! | `live` | a log that is written to: the same for its whole life |
+//! | `killed` | a process that writes to a log is killed, on a real file system |
 //! | `directories` | which directories are recovered |
 //!
 //! Run with `--nocapture` to see how many operations each recovery has and at how many it was cut.
@@ -13,6 +14,7 @@
 mod cuts;
 mod directories;
 mod faults;
+mod killed;
 mod live;
 mod scenario;
 

@@ -46,7 +46,8 @@ impl Tally {
     /// The largest timestamp, -1 for none.
     pub(super) fn max_timestamp(&self, task: &Task<'_>) -> i64 {
         match Place::of(&task.first).append_time {
-            Some(time) => time.max(NO_TIMESTAMP),
+            Some(time) if task.first.count > 0 => time.max(NO_TIMESTAMP),
+            Some(_) => NO_TIMESTAMP,
             None => self.max_timestamp,
         }
     }

@@ -626,6 +626,26 @@ fn a_flag_of_log_append_time_is_taken_back_unless_there_is_no_timestamp() {
 }
 
 #[test]
+fn a_batch_without_records_has_no_timestamp() {
+    // Only a coordinator's passes with a count of zero.
+    for codec in [Plain, Gzip] {
+        let options = BatchOptions {
+            compression: codec.into(),
+            log_append_time_ms: Some(5),
+            ..BatchOptions::default()
+        };
+        let mut batch = build_with(options, [NOW; 3]);
+        patch(&mut batch, 57, &0_i32.to_be_bytes());
+        let rules = ValidateOptions { origin: AppendOrigin::Coordinator, ..to_codec(codec) };
+        let mut rebuilt = Vec::new();
+        let validated =
+            Validator::new().validate_and_assign(&mut batch, &rules, 7, NOW, &mut rebuilt).unwrap();
+        assert_eq!((validated.max_timestamp_ms, validated.last_offset), (-1, 6));
+        assert_eq!(header_of(&batch).max_timestamp, -1);
+    }
+}
+
+#[test]
 fn compressed_records_with_odd_offsets_are_numbered_anew() {
     // spec: records 5.6
     let odd = |codec: Codec| {

@@ -202,3 +202,135 @@ fn expired_producers_are_not_loaded() {
     log.crash(0);
     assert_eq!(count(&log), 1);
 }
+
+/// Removes the files for which `is_doomed` says so.
+fn remove(log: &TestLog, is_doomed: impl Fn(&str) -> bool) {
+    let dir = std::path::Path::new(siltstone_tests::live::DIR);
+    let storage: &dyn siltstone::io::Storage = &log.disk;
+    for file in log.files().iter().filter(|file| is_doomed(file)) {
+        storage.remove_file(&dir.join(file)).unwrap();
+    }
+}
+
+fn hundred_and_one(segment_bytes: u32) -> TestLog {
+    let mut log = TestLog::with(|config| config.segment_bytes = segment_bytes);
+    for _ in 0..101 {
+        log.lead(&records(1));
+    }
+    log.log().close().unwrap();
+    log
+}
+
+#[test]
+fn a_log_without_snapshots_gets_those_that_recovery_takes() {
+    // spec: behaviours LD-047, LD-048
+    for from_start in [false, true] {
+        let mut log = hundred_and_one(640);
+        let bases = log.bases();
+        remove(&log, |file| file.ends_with(".snapshot"));
+        log.crash(if from_start { 0 } else { 101 });
+        let mut wanted: Vec<i64> =
+            if from_start { bases[1..].to_vec() } else { bases[bases.len() - 2..].to_vec() };
+        wanted.push(101);
+        assert_eq!(log.snapshots(), wanted, "from the start: {from_start}");
+    }
+}
+
+#[test]
+fn only_segments_from_the_recovery_point_on_are_recovered() {
+    // spec: behaviours LD-005
+    let mut log = hundred_and_one(640);
+    let bases = log.bases();
+    let count = bases.len();
+    let point = bases[count - 4];
+    let second_last = bases[count - 2];
+    remove(&log, |file| {
+        let stem = file.strip_suffix(".snapshot").and_then(|stem| stem.parse::<i64>().ok());
+        stem.is_some_and(|offset| offset < second_last)
+    });
+    log.crash(point);
+    let mut wanted = bases[count - 4..].to_vec();
+    wanted.push(101);
+    assert_eq!(log.snapshots(), wanted);
+    assert_eq!(log.log().log_end_offset(), 101);
+}
+
+#[test]
+fn a_stray_snapshot_goes_after_an_unclean_stop() {
+    // spec: behaviours LD-012
+    let mut log = TestLog::new();
+    for _ in 0..2 {
+        log.lead(&records(1));
+        log.log().roll(NOW_MS).unwrap();
+    }
+    log.lead(&records(2));
+    log.log().close().unwrap();
+    assert_eq!(log.snapshots(), [1, 2, 4]);
+    let dir = std::path::Path::new(siltstone_tests::live::DIR);
+    log.disk.put(&dir.join(format!("{:020}.snapshot", 3)), Vec::new(), None).unwrap();
+    log.crash(0);
+    assert_eq!(log.snapshots(), [1, 2, 4]);
+}
+
+#[test]
+fn indexes_without_a_log_go() {
+    // spec: behaviours LD-017
+    let mut log = TestLog::new();
+    log.log().close().unwrap();
+    remove(&log, |file| file.ends_with("log"));
+    let dir = std::path::Path::new(siltstone_tests::live::DIR);
+    for base in [0, 5] {
+        for role in ["index", "timeindex"] {
+            let path = dir.join(format!("{base:020}.{role}"));
+            log.disk.put(&path, vec![7; 24], None).unwrap();
+        }
+    }
+    log.open_with(|options| options.clean_shutdown = true);
+    log.lead(&records(1));
+    let files = log.files();
+    assert!(!files.iter().any(|file| file.starts_with("00000000000000000005")));
+    let name = "00000000000000000000.index";
+    assert_eq!(log.file(name).unwrap(), vec![0; 12_000], "at its full length");
+}
+
+#[test]
+fn epochs_come_again_with_their_batches() {
+    // spec: behaviours LD-031
+    let mut log = TestLog::new();
+    for (offset, epoch) in [(0, 1), (1, 2), (2, 2), (3, 3)] {
+        log.follow(&records(1).at(offset).epoch(epoch));
+    }
+    assert_eq!(log.epochs(), [(1, 0), (2, 1), (3, 3)]);
+    log.log().close().unwrap();
+    let dir = std::path::Path::new(siltstone_tests::live::DIR);
+    let file = dir.join("leader-epoch-checkpoint");
+    log.disk.put(&file, b"0\n2\n1 0\n2 1\n".to_vec(), None).unwrap();
+    log.crash(0);
+    assert_eq!(log.epochs(), [(1, 0), (2, 1), (3, 3)]);
+}
+
+#[test]
+fn a_log_that_is_damaged_before_its_start_begins_anew() {
+    // spec: behaviours LD-036, LD-037
+    let mut log = TestLog::new();
+    for _ in 0..9 {
+        log.lead(&records(1));
+        log.log().roll(NOW_MS).unwrap();
+    }
+    log.log().close().unwrap();
+    let dir = std::path::Path::new(siltstone_tests::live::DIR);
+    log.disk.put(&dir.join(format!("{:020}.log", 1)), b"not a segment".to_vec(), None).unwrap();
+    log.options.log_start_offset = 4;
+    log.crash(0);
+    assert_eq!((log.bases(), log.log().log_end_offset()), (vec![4], 4));
+    let early: Vec<i64> = log.snapshots().into_iter().filter(|offset| *offset <= 4).collect();
+    assert_eq!(early, [0_i64; 0]);
+    for _ in 0..5 {
+        log.lead(&records(1));
+        log.log().roll(NOW_MS).unwrap();
+    }
+    log.log().delete_due_files(NOW_MS + 60_001).unwrap();
+    assert_eq!(log.log().log_end_offset(), 9);
+    assert_eq!(log.snapshots(), [5, 6, 7, 8, 9]);
+    assert!(!log.files().iter().any(|file| file.ends_with(".deleted")));
+}

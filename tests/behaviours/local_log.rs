@@ -145,3 +145,56 @@ fn a_closed_log_takes_and_gives_nothing_but_keeps_its_leases() {
     assert_eq!(log.try_read(0, 10, Isolation::LogEnd).unwrap_err().kind(), Kind::Closed);
     assert_eq!(base_offsets(&lease.read().unwrap()), [0, 1, 2]);
 }
+
+#[test]
+fn names_of_folders_are_kafkas() {
+    // spec: behaviours LL-023, LL-024
+    use siltstone::log::{FolderKind, FolderName};
+    let name = "foo.bar-testtopic-42.0123456789abcdef0123456789abcdef-delete";
+    let parsed = FolderName::parse(name).unwrap();
+    assert_eq!(
+        (parsed.topic.as_str(), parsed.partition, parsed.kind),
+        ("foo.bar-testtopic", 42, FolderKind::Delete)
+    );
+    for bad in [
+        "",
+        "test_topic1999",
+        "test_topic1999.-delete",
+        "-1999",
+        "test_topic-",
+        "test_topic-1999a",
+        "non_kafka_dir",
+        "non_kafka_dir-delete",
+    ] {
+        assert_eq!(FolderName::parse(bad), None, "{bad:?}");
+    }
+}
+
+#[test]
+fn offsets_are_read_from_file_names() {
+    // spec: behaviours LL-027
+    use siltstone::segment::name::Parsed;
+    use siltstone::segment::{FileName, FileRole};
+    let roles = [FileRole::Log, FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::Snapshot];
+    for role in roles {
+        let name = FileName::live(23_423_423, role).format();
+        let parsed = FileName::parse(&name);
+        assert!(matches!(parsed, Parsed::Segment(file) if file.offset == 23_423_423), "{name}");
+    }
+}
+
+#[test]
+fn a_flush_does_not_mind_that_the_directory_is_gone() {
+    // spec: behaviours LL-032
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("orders-0");
+    let options = siltstone::log::OpenOptions { now_ms: NOW_MS, ..Default::default() };
+    let disk = std::sync::Arc::new(siltstone::io::Disk::new());
+    let config = siltstone::log::LogConfig::default();
+    let log = siltstone::log::Log::open(disk, &path, config, &options).unwrap();
+    log.append_as_follower(&records(1).epoch(0).build(), 0, NOW_MS).unwrap();
+    log.flush(false, NOW_MS).unwrap();
+    log.append_as_follower(&records(1).at(1).epoch(0).build(), 0, NOW_MS).unwrap();
+    std::fs::remove_dir_all(&path).unwrap();
+    log.flush(false, NOW_MS).unwrap();
+}

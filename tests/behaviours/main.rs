@@ -1,6 +1,9 @@
 //! Kafka's behaviour, row by row of its catalogue: facts from Kafka's own unit tests. A test cites
 //! the rows that it proves, and checks every result of them.
 
+mod catalogue;
+mod concurrency;
 mod loader;
 mod local_log;
+mod segments;
 mod unified_log;

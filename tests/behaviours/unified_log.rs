@@ -1145,3 +1145,99 @@ fn an_older_epoch_is_not_verified() {
         assert!(error.to_string().contains("smaller than the last seen epoch"));
     }
 }
+
+#[test]
+fn snapshots_behind_a_cut_go_and_the_state_ends_with_the_log() {
+    // spec: behaviours UL-047
+    let mut log = TestLog::new();
+    log.lead(&records(1));
+    log.lead(&records(1));
+    log.log().roll(NOW_MS).unwrap();
+    log.lead(&records(1));
+    log.log().roll(NOW_MS).unwrap();
+    assert_eq!(log.snapshots(), [2, 3]);
+    for (cut, latest) in [(2, Some(2)), (1, Some(1)), (0, None)] {
+        log.log().truncate_to(cut, NOW_MS).unwrap();
+        let state = log.log().with_producers(|state| {
+            (state.snapshots().latest(), state.snapshots().map_end_offset())
+        });
+        assert_eq!(state.unwrap(), (latest, cut), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_sealed_index_is_trimmed_and_grows_when_its_segment_is_written_to_again() {
+    // spec: behaviours UL-097
+    let mut log = TestLog::with(|config| {
+        config.segment_bytes = 10 * ONE;
+        config.index_interval_bytes = ONE - 1;
+        config.segment_index_bytes = 1200;
+    });
+    for offset in 0..20 {
+        log.lead(&records(1).times(&[NOW_MS + offset * 10]));
+    }
+    assert_eq!(log.bases(), [0, 10]);
+    let sizes = |log: &TestLog| {
+        ["index", "timeindex"].map(|s| log.file(&format!("{:020}.{s}", 0)).unwrap().len())
+    };
+    assert_eq!(sizes(&log), [9 * 8, 9 * 12]);
+    log.log().truncate_to(0, NOW_MS).unwrap();
+    assert_eq!(sizes(&log), [1200 / 8 * 8, 1200 / 12 * 12]);
+}
+
+#[test]
+fn an_old_format_of_a_producer_is_converted() {
+    let mut log = TestLog::new();
+    let append = LeaderAppend::client(5, NOW_MS);
+    let info = log.try_append(legacy(1, 0, Codec::None), append).unwrap();
+    assert_eq!((info.first_offset, info.stats.converted_records), (Some(0), 1));
+    assert_eq!(log.headers()[0].magic, 2);
+    assert_eq!(log.log().latest_epoch(), Some(5));
+}
+
+#[test]
+fn a_remote_log_start_lets_segments_go_that_were_not_uploaded() {
+    // spec: behaviours UL-128
+    let mut log = TestLog::with(|config| {
+        config.segment_bytes = 4 * ONE;
+        config.remote_storage = true;
+        config.retention_bytes = 1;
+        config.local_retention_bytes = 1;
+    });
+    lead_many(&mut log, 5, NOW_MS);
+    log.replicate();
+    assert_eq!(log.bases(), [0, 4]);
+    let mut counts = Vec::new();
+    for start in [3, 4, 5] {
+        log.log().maybe_increment_log_start_offset(start).unwrap();
+        counts.push(log.log().delete_old_segments(log.now_ms).unwrap());
+    }
+    assert_eq!(counts, [0, 1, 0]);
+}
+
+#[test]
+fn a_refused_append_leaves_the_log_and_the_callers_bytes_as_they_were() {
+    let mut log = TestLog::new();
+    log.lead(&records(1).producer(1, 0, 0));
+    let bytes = records(2).producer(1, 0, 9).build();
+    let mut given = bytes.clone();
+    let append = LeaderAppend::client(3, NOW_MS);
+    let mut scratch = siltstone::log::AppendScratch::new();
+    let refused = log.log().append_as_leader(&mut given, &append, &mut scratch);
+    assert_eq!(refused.unwrap_err().reason(), Some(AppendReason::OutOfOrderSequence));
+    assert_eq!(given, bytes);
+    assert_eq!((log.epochs(), log.log().log_end_offset()), (vec![(0, 0)], 1));
+    // What follows in sequence is taken.
+    assert_eq!(log.lead(&records(2).producer(1, 0, 1)).first_offset, Some(1));
+}
+
+#[test]
+fn a_segment_whose_indexes_hold_nothing_is_replaced_while_it_is_empty() {
+    let mut log = TestLog::with(|config| config.segment_index_bytes = 12);
+    for offset in 0..3 {
+        assert_eq!(log.lead(&records(1)).first_offset, Some(offset));
+    }
+    assert_eq!(log.bases(), [0, 1, 2], "every append rolls");
+    log.reopen();
+    assert_eq!(log.headers().len(), 3);
+}

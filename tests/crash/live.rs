@@ -1,4 +1,5 @@
-//! A log that is written to: every operation of its life fails once, and the power goes at every one.
+//! A log that is written to: every operation of its life fails once, and the power goes at every
+//! one.
 //!
 //! The script appends (plain, transactional, several batches at once), rolls, flushes, cuts, begins
 //! anew, deletes, closes and opens. Beside it stands a plain model: which batch is at which offset,

@@ -341,7 +341,7 @@ impl Run {
         }
     }
 
-    /// The log holds a batch of the model's history at each of its offsets, and all that is durable.
+    /// The log holds a batch of the model's history at each of its offsets, and what is durable.
     ///
     /// # Panics
     ///

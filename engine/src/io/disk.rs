@@ -113,6 +113,11 @@ impl Storage for Disk {
         retry_on_intr(|| rustix::fs::unlink(path)).map_err(|e| Error::io("remove", path, e.into()))
     }
 
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        retry_on_intr(|| rustix::fs::rmdir(path))
+            .map_err(|e| Error::io("remove directory", path, e.into()))
+    }
+
     fn create_dir(&self, path: &Path) -> Result<()> {
         retry_on_intr(|| rustix::fs::mkdir(path, Mode::from_raw_mode(0o777)))
             .map_err(|e| Error::io("create directory", path, e.into()))

@@ -126,6 +126,10 @@ impl Storage for RingDisk {
         self.disk.remove_file(path)
     }
 
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.disk.remove_dir(path)
+    }
+
     fn create_dir(&self, path: &Path) -> Result<()> {
         self.disk.create_dir(path)
     }

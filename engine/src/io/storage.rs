@@ -120,6 +120,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Unlinks a file. Durable after `sync_dir`.
     fn remove_file(&self, path: &Path) -> Result<()>;
 
+    /// Removes an empty directory. Durable after `sync_dir` of its parent.
+    fn remove_dir(&self, path: &Path) -> Result<()>;
+
     /// Makes a directory; its parent must exist. `Conflict` when the name is taken.
     fn create_dir(&self, path: &Path) -> Result<()>;
 

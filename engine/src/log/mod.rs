@@ -11,6 +11,7 @@ pub mod coordinator;
 mod deletion;
 pub mod facts;
 mod flush;
+mod folder;
 pub mod inventory;
 mod locate;
 #[expect(clippy::module_inception, reason = "the partition itself is called a log, too")]

@@ -106,7 +106,7 @@ impl Log {
             is_unsettled: false,
         };
         log.remove_stray_snapshots(&mut writer)?;
-        log.rebuild_producers(&mut writer, log_end, options.clean_shutdown)?;
+        log.rebuild_producers(&mut writer, log_end)?;
         log.save_epochs()?;
         *log.seat.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(writer);
         Ok(log)

@@ -338,6 +338,10 @@ impl Log {
     ) -> Result<Vec<AbortedTxn>> {
         // spec: indexes 4.3
         let mut found = Vec::new();
+        let base_offset = segment.base_offset();
+        if !segments.from(base_offset).iter().any(|segment| segment.may_have_txns()) {
+            return Ok(found);
+        }
         let bound = segment.fetch_upper_bound_offset(&self.folder, position, size_bytes)?;
         let next = || segments.higher(segment.base_offset()).map(|next| next.base_offset());
         let bound = bound.or_else(next).unwrap_or_else(|| self.log_end_offset());

@@ -34,22 +34,12 @@ impl Log {
     }
 
     /// Brings the producers to `log_end`.
+    ///
+    /// Kafka does not read a log for it that has no snapshot at all after a clean stop, and forgets
+    /// the producers; their next batches would be refused.
     // spec: producer-state A8
-    pub(super) fn rebuild_producers(
-        &self,
-        writer: &mut Writer,
-        log_end: i64,
-        after_clean_shutdown: bool,
-    ) -> Result<()> {
+    pub(super) fn rebuild_producers(&self, writer: &mut Writer, log_end: i64) -> Result<()> {
         let taken_at = offsets_to_snapshot(&self.bases(), log_end);
-        if writer.producers.snapshots().latest().is_none() && after_clean_shutdown {
-            // A log that never had a snapshot is not read for one.
-            for offset in taken_at {
-                writer.producers.snapshots_mut().set_map_end_offset(offset);
-                self.take_snapshot(writer)?;
-            }
-            return Ok(());
-        }
         let log_start = self.log_start_offset();
         let was_empty =
             writer.producers.is_empty() && writer.producers.snapshots().map_end_offset() >= log_end;

@@ -187,7 +187,7 @@ impl Log {
         self.sync_dir()?;
         let end = self.log_end_offset();
         self.truncate_epochs(end)?;
-        self.rebuild_producers(writer, end, false).inspect_err(|_| {
+        self.rebuild_producers(writer, end).inspect_err(|_| {
             // Half of a state is none: the next time begins anew.
             writer.producers.snapshots_mut().set_map_end_offset(0);
         })?;
@@ -274,7 +274,7 @@ impl Log {
         self.offsets.log_start.store(start, Ordering::Release);
         self.offsets.local_log_start.store(offset, Ordering::Release);
         self.offsets.log_end.store(offset, Ordering::Release);
-        self.rebuild_producers(writer, offset, false)?;
+        self.rebuild_producers(writer, offset)?;
         self.set_high_watermark(writer, offset);
         Ok(())
     }

@@ -18,9 +18,9 @@ pub(super) struct IndexFile<'a, K> {
 }
 
 impl<K: Fn(&[u8]) -> i64> IndexFile<'_, K> {
-    /// The last entry whose key is at most `target`. `guess` is the slot where it may be: a right
-    /// guess costs one read.
-    pub(super) fn lower_bound(&self, target: i64, guess: u64) -> Result<Option<Vec<u8>>> {
+    /// The last entry whose key is at most `target`, and its slot. `guess` is the slot where it may
+    /// be: a right guess costs one read.
+    pub(super) fn lower_bound(&self, target: i64, guess: u64) -> Result<Option<(u64, Vec<u8>)>> {
         // All entries before `first` are at most the target, `best` is the last of them; all from
         // `end` on are above it.
         let (mut first, mut end) = (0, self.count);
@@ -34,7 +34,9 @@ impl<K: Fn(&[u8]) -> i64> IndexFile<'_, K> {
             let entries = block.chunks_exact(self.entry_size);
             let below = entries.take_while(|entry| (self.key)(entry) <= target).count();
             if let Some(last) = below.checked_sub(1) {
-                best = block.chunks_exact(self.entry_size).nth(last).map(<[u8]>::to_vec);
+                let slot = start + u64::try_from(last).unwrap_or(u64::MAX);
+                let entry = block.chunks_exact(self.entry_size).nth(last);
+                best = entry.map(|entry| (slot, entry.to_vec()));
                 let passed = start + u64::try_from(below).unwrap_or(u64::MAX);
                 if passed < start + found {
                     return Ok(best);
@@ -54,7 +56,14 @@ impl<K: Fn(&[u8]) -> i64> IndexFile<'_, K> {
 
     /// The last entry.
     pub(super) fn last(&self) -> Result<Option<Vec<u8>>> {
-        let Some(slot) = self.count.checked_sub(1) else { return Ok(None) };
+        match self.count.checked_sub(1) {
+            Some(slot) => self.entry(slot),
+            None => Ok(None),
+        }
+    }
+
+    /// The entry in a slot; `None` where the file ends before.
+    pub(super) fn entry(&self, slot: u64) -> Result<Option<Vec<u8>>> {
         let mut entry = Vec::new();
         let found = self.read(slot, 1, &mut entry)?;
         Ok((found == 1).then_some(entry))

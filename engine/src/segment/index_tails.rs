@@ -238,7 +238,7 @@ impl IndexTails {
         self.time.set_file_size(u64::from(self.time.written))
     }
 
-    /// Which entries stay when the log is cut at `offset`. What has gathered is written out; nothing
+    /// Which entries stay when the log is cut at `offset`. What has gathered is written; nothing
     /// else changes.
     pub(super) fn cut(&mut self, offset: i64) -> Result<IndexCut> {
         self.write_out()?;

@@ -109,13 +109,42 @@ impl LogSegment {
         self.max_timestamp_ms.store(timestamp_ms, Ordering::Release);
     }
 
-    /// How many entries of an index file of `size_bytes` count.
-    pub(super) fn entry_count(&self, role: FileRole, size_bytes: u64, entry_size: usize) -> u64 {
-        let whole = size_bytes / u64::try_from(entry_size).unwrap_or(u64::MAX).max(1);
-        match self.entries(role).load(Ordering::Acquire) {
-            WHOLE_FILE => whole,
-            count => whole.min(u64::from(count)),
-        }
+    /// How many entries of an index file count.
+    pub(super) fn entry_count(
+        &self,
+        role: FileRole,
+        file: &dyn File,
+        entry_size: usize,
+    ) -> Result<u64> {
+        let count = match self.entries(role).load(Ordering::Acquire) {
+            WHOLE_FILE => {
+                let size = u64::try_from(entry_size).unwrap_or(u64::MAX).max(1);
+                let whole = file.metadata()?.size_bytes / size;
+                let count = u32::try_from(whole).unwrap_or(WHOLE_FILE - 1);
+                // Nobody writes to the file any more, unless the count was set meanwhile.
+                let entries = self.entries(role);
+                let kept = (Ordering::AcqRel, Ordering::Acquire);
+                match entries.compare_exchange(WHOLE_FILE, count, kept.0, kept.1) {
+                    Ok(_) => count,
+                    Err(now) => now,
+                }
+            }
+            count => count,
+        };
+        Ok(u64::from(count))
+    }
+
+    /// Whether the transaction index is worth a look.
+    #[must_use]
+    pub fn may_have_txns(&self) -> bool {
+        self.txn_entries.load(Ordering::Acquire) > 0
+    }
+
+    /// There is no transaction index, and nobody will make one any more.
+    pub(super) fn has_no_txns(&self) {
+        let kept = (Ordering::AcqRel, Ordering::Acquire);
+        // Where the count is set meanwhile, the segment is written to again.
+        let _ = self.txn_entries.compare_exchange(WHOLE_FILE, 0, kept.0, kept.1);
     }
 
     /// Says how many entries of an index file count; `None`: all that it holds.

@@ -11,7 +11,7 @@ use super::recent::{BatchPlace, Recent};
 use super::walk::HeaderWalk;
 use crate::bytes;
 use crate::error::{Error, Result};
-use crate::index::{AbortedTxn, OffsetEntries, OffsetEntry, TimeEntry, TxnEntries};
+use crate::index::{AbortedTxn, OffsetEntry, TimeEntry, TxnEntries};
 use crate::index::{offset, time, txn};
 use crate::record::{BatchHeader, BatchReader, Record};
 use crate::units::{NO_LEADER_EPOCH, NO_TIMESTAMP};
@@ -80,15 +80,11 @@ impl LogSegment {
         let Some(file) = handles.index(self, folder, FileRole::OffsetIndex)? else {
             return Ok(none);
         };
-        let count = self.entry_count(
-            FileRole::OffsetIndex,
-            file.metadata()?.size_bytes,
-            offset::ENTRY_SIZE,
-        );
+        let count = self.entry_count(FileRole::OffsetIndex, &*file, offset::ENTRY_SIZE)?;
         let key = |entry: &[u8]| relative(base_offset, entry, 0);
         let index = IndexFile { file: &*file, entry_size: offset::ENTRY_SIZE, count, key };
         let found = index.lower_bound(offset, count / 2)?;
-        Ok(found.map_or(none, |entry| OffsetEntry {
+        Ok(found.map_or(none, |(_, entry)| OffsetEntry {
             offset: relative(base_offset, &entry, 0),
             position: bytes::get_i32(&entry, 4).unwrap_or(0),
         }))
@@ -108,8 +104,7 @@ impl LogSegment {
         look: impl FnOnce(&IndexFile<'_, fn(&[u8]) -> i64>) -> Result<T>,
     ) -> Result<Option<T>> {
         let Some(file) = handles.index(self, folder, FileRole::TimeIndex)? else { return Ok(None) };
-        let size_bytes = file.metadata()?.size_bytes;
-        let count = self.entry_count(FileRole::TimeIndex, size_bytes, time::ENTRY_SIZE);
+        let count = self.entry_count(FileRole::TimeIndex, &*file, time::ENTRY_SIZE)?;
         let key: fn(&[u8]) -> i64 = |entry| bytes::get_i64(entry, 0).unwrap_or(i64::MAX);
         look(&IndexFile { file: &*file, entry_size: time::ENTRY_SIZE, count, key }).map(Some)
     }
@@ -177,7 +172,7 @@ impl LogSegment {
         let found = self.time_index_file(&handles, folder, |index| {
             index.lower_bound(timestamp_ms, index.count / 2)
         })?;
-        let entry = self.decode_time(found.flatten());
+        let entry = self.decode_time(found.flatten().map(|(_, entry)| entry));
         let from = self.lookup_offset(&handles, folder, entry.offset.max(start_offset))?;
         self.scan_for(
             &handles,
@@ -287,7 +282,7 @@ impl LogSegment {
     }
 
     /// An offset behind the bytes of a fetch, by the offset index: see
-    /// [`OffsetEntries::fetch_upper_bound_offset`].
+    /// [`fetch_upper_bound_offset`](crate::index::OffsetEntries::fetch_upper_bound_offset).
     pub fn fetch_upper_bound_offset(
         self: &Arc<Self>,
         folder: &Folder,
@@ -306,17 +301,22 @@ impl LogSegment {
             self.set_entry_count(FileRole::OffsetIndex, Some(offset_entries));
             self.set_entry_count(FileRole::TimeIndex, Some(time_entries));
         }
-        let file_size = file.metadata()?.size_bytes;
-        let count = self.entry_count(FileRole::OffsetIndex, file_size, offset::ENTRY_SIZE);
-        let base_offset = self.base_offset();
-        let key = |entry: &[u8]| relative(base_offset, entry, 0);
-        let entries =
-            IndexFile { file: &*file, entry_size: offset::ENTRY_SIZE, count, key }.all()?;
-        let entries = OffsetEntries::new(&entries, base_offset);
-        // Kafka quirk: both are 32 bits, and wrap.
+        let count = self.entry_count(FileRole::OffsetIndex, &*file, offset::ENTRY_SIZE)?;
+        // Kafka quirk: both are 32 bits, and their sum wraps.
         let narrow = |value: u64| i32::try_from(value).unwrap_or(i32::MAX);
-        let bound = entries.fetch_upper_bound_offset(narrow(position), narrow(size_bytes));
-        Ok(bound.map(|entry| entry.offset))
+        let target = i64::from(narrow(position).wrapping_add(narrow(size_bytes)));
+        let key = |entry: &[u8]| i64::from(bytes::get_i32(entry, 4).unwrap_or(i32::MAX));
+        let index = IndexFile { file: &*file, entry_size: offset::ENTRY_SIZE, count, key };
+        let below = index.lower_bound(target.saturating_sub(1), count / 2)?;
+        let mut slot = below.map_or(0, |(slot, _)| slot.saturating_add(1));
+        // Kafka quirk: the first entry never counts as equal.
+        if slot == 0 && index.entry(0)?.is_some_and(|first| key(&first) == target) {
+            slot = 1;
+        }
+        if slot >= count {
+            return Ok(None);
+        }
+        Ok(index.entry(slot)?.map(|entry| relative(self.base_offset(), &entry, 0)))
     }
 
     /// Adds the aborted transactions of a fetch to `found`; says whether the search is over.
@@ -327,10 +327,15 @@ impl LogSegment {
         upper_bound: i64,
         found: &mut Vec<AbortedTxn>,
     ) -> Result<bool> {
+        if !self.may_have_txns() {
+            return Ok(false);
+        }
         let handles = self.handles(folder)?;
-        let Some(file) = handles.index(self, folder, FileRole::TxnIndex)? else { return Ok(false) };
-        let size_bytes = file.metadata()?.size_bytes;
-        let count = self.entry_count(FileRole::TxnIndex, size_bytes, txn::ENTRY_SIZE);
+        let Some(file) = handles.index(self, folder, FileRole::TxnIndex)? else {
+            self.has_no_txns();
+            return Ok(false);
+        };
+        let count = self.entry_count(FileRole::TxnIndex, &*file, txn::ENTRY_SIZE)?;
         let key = |_: &[u8]| 0;
         let entries = IndexFile { file: &*file, entry_size: txn::ENTRY_SIZE, count, key }.all()?;
         TxnEntries::new(&entries)

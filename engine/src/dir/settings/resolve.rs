@@ -319,4 +319,11 @@ mod tests {
         assert!(settings.resolved.iter().all(|setting| setting.source == Source::Default));
         assert_eq!(settings.resolved[0].value, SettingValue::List(vec!["delete".into()]));
     }
+
+    #[test]
+    fn the_defaults_of_a_log_are_kafkas() {
+        let settings = Resolver::new(Layers::default()).unwrap().topic("t", None).unwrap();
+        let config = settings.log_config(true);
+        assert_eq!(config, crate::log::LogConfig::default());
+    }
 }

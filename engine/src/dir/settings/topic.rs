@@ -1,5 +1,6 @@
 //! The settings of a topic, ready for use.
 
+use crate::log::LogConfig;
 use crate::record::TimestampType;
 use crate::record::codec::{Codec, Compression};
 
@@ -161,6 +162,35 @@ impl TopicSettings {
             self.retention_bytes
         } else {
             self.local_retention_bytes_set
+        }
+    }
+
+    /// What a log of the topic goes by. `remote_storage` says whether the broker has remote storage
+    /// for it: internal and compacted topics have none.
+    #[must_use]
+    pub fn log_config(&self, remote_storage: bool) -> LogConfig {
+        LogConfig {
+            segment_bytes: self.segment_bytes,
+            segment_ms: self.segment_age_max_ms(),
+            segment_jitter_ms: self.segment_jitter_ms,
+            segment_index_bytes: self.segment_index_bytes,
+            index_interval_bytes: self.index_interval_bytes,
+            flush_messages: self.flush_messages,
+            flush_ms: self.flush_ms,
+            retention_bytes: self.retention_bytes,
+            retention_ms: self.retention_ms,
+            local_retention_bytes: self.local_retention_bytes(),
+            local_retention_ms: self.local_retention_ms(),
+            max_message_bytes: self.max_message_bytes,
+            file_delete_delay_ms: self.file_delete_delay_ms,
+            compact: self.compact,
+            delete: self.delete,
+            compression: self.compression,
+            timestamp_type: self.message_timestamp_type,
+            timestamp_before_max_ms: self.message_timestamp_before_max_ms,
+            timestamp_after_max_ms: self.message_timestamp_after_max_ms,
+            remote_storage: remote_storage && self.remote_storage && !self.compact,
+            remote_copy_disabled: self.remote_copy_disabled,
         }
     }
 

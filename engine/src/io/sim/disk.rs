@@ -211,6 +211,10 @@ impl Storage for SimDisk {
         self.plain(Sort::Change, "remove", path, |state| state.tree.remove_file(path))
     }
 
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.plain(Sort::Change, "remove directory", path, |state| state.tree.remove_dir(path))
+    }
+
     fn create_dir(&self, path: &Path) -> Result<()> {
         self.plain(Sort::Change, "create directory", path, |state| {
             state.tree.create(path, directory()).map(|_| ())

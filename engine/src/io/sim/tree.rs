@@ -179,6 +179,17 @@ impl Tree {
         Ok(())
     }
 
+    pub(super) fn remove_dir(&mut self, path: &Path) -> Outcome<()> {
+        let (dir, name) = self.parent(path)?;
+        let id = *self.names(dir)?.get(name).ok_or(Errno::NOENT)?;
+        if !self.names(id)?.is_empty() {
+            return Err(Errno::NOTEMPTY);
+        }
+        self.names_mut(dir)?.remove(name);
+        self.pending.push(Change { node: id, place: None, directories: [dir, dir] });
+        Ok(())
+    }
+
     pub(super) fn rename(&mut self, from: &Path, to: &Path) -> Outcome<()> {
         let (from_dir, from_name) = self.parent(from)?;
         let (to_dir, to_name) = self.parent(to)?;

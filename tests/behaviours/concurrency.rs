@@ -1,0 +1,181 @@
+//! One writer and many readers: a second writer is turned away, readers see whole batches in order,
+//! and what they hold stays good whatever becomes of the log.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use siltstone::Kind;
+use siltstone::io::Disk;
+use siltstone::log::{FetchOptions, Isolation, Log, LogConfig, OpenOptions};
+use siltstone::record::validate::Batches;
+use siltstone_tests::live::{NOW_MS, TestLog, records};
+
+const ALL: FetchOptions =
+    FetchOptions { max_bytes: 4000, isolation: Isolation::LogEnd, min_one_message: true };
+
+fn on_a_disk() -> (tempfile::TempDir, Log) {
+    let dir = tempfile::tempdir().unwrap();
+    let config = LogConfig {
+        segment_bytes: 4000,
+        index_interval_bytes: 200,
+        segment_index_bytes: 4096,
+        file_delete_delay_ms: 0,
+        ..LogConfig::default()
+    };
+    let options = OpenOptions {
+        open_files: siltstone::segment::OpenFiles::new(3),
+        now_ms: NOW_MS,
+        ..OpenOptions::default()
+    };
+    let path = dir.path().join("orders-0");
+    let log = Log::open(Arc::new(Disk::new()), &path, config, &options).unwrap();
+    (dir, log)
+}
+
+/// The batch at an offset: one record whose value has a size that the offset tells.
+fn batch(offset: i64) -> Vec<u8> {
+    let size = usize::try_from(offset % 50).unwrap();
+    records(1).at(offset).epoch(0).value_bytes(size).times(&[NOW_MS + offset]).build()
+}
+
+#[test]
+fn a_second_writer_is_turned_away() {
+    let log = TestLog::new();
+    let other = log.log().with_producers(|_| log.try_follow(&batch(0)));
+    let error = siltstone::Error::from(other.unwrap().unwrap_err());
+    assert_eq!(error.kind(), Kind::Conflict);
+    let other = log.log().with_producers(|_| log.log().roll(NOW_MS));
+    assert_eq!(other.unwrap().unwrap_err().kind(), Kind::Conflict);
+    log.try_follow(&batch(0)).unwrap();
+}
+
+#[test]
+fn readers_see_whole_batches_in_order_while_the_log_grows_rolls_and_shrinks() {
+    let (_dir, log) = on_a_disk();
+    let is_over = AtomicBool::new(false);
+    let reads = AtomicI64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut offset = 0;
+                while !is_over.load(Ordering::Acquire) {
+                    match log.read(offset, &ALL) {
+                        Ok(fetched) => {
+                            for found in Batches::new(&fetched.bytes) {
+                                let found = found.unwrap();
+                                let base = found.header.base_offset;
+                                assert!(base >= offset, "{base} behind {offset}");
+                                assert_eq!(found.bytes, batch(base));
+                                offset = base + 1;
+                                reads.fetch_add(1, Ordering::Relaxed);
+                            }
+                            if fetched.bytes.is_empty() {
+                                offset = log.log_start_offset();
+                            }
+                        }
+                        Err(error) => {
+                            assert_eq!(error.kind(), Kind::OutOfRange, "{error}");
+                            offset = log.log_start_offset();
+                        }
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Acquire) {
+                log.flush(false, NOW_MS).unwrap();
+                log.delete_due_files(NOW_MS).unwrap();
+            }
+        });
+        let mut end = 0;
+        for round in 0..1500 {
+            let count = 1 + round % 7;
+            let bytes: Vec<u8> = (end..end + count).flat_map(batch).collect();
+            log.append_as_follower(&bytes, 0, NOW_MS).unwrap();
+            end += count;
+            if round % 50 == 49 {
+                end -= end % 13;
+                log.truncate_to(end, NOW_MS).unwrap();
+            }
+            if round % 100 == 99 {
+                log.update_high_watermark(end).unwrap();
+                log.maybe_increment_log_start_offset(end - 100).unwrap();
+                log.delete_old_segments(NOW_MS).unwrap();
+            }
+        }
+        is_over.store(true, Ordering::Release);
+    });
+    assert!(reads.load(Ordering::Relaxed) > 0);
+    log.close().unwrap();
+}
+
+#[test]
+fn a_lease_outlives_roll_deletion_truncation_and_close() {
+    let (_dir, log) = on_a_disk();
+    for offset in 0..200 {
+        log.append_as_follower(&batch(offset), 0, NOW_MS).unwrap();
+    }
+    let bases: Vec<i64> = log.segments().iter().map(|segment| segment.base_offset()).collect();
+    assert!(bases.len() > 3);
+    let lease = |offset| log.locate(offset, &ALL).unwrap().range.unwrap();
+    let (sealed, active) = (lease(0), lease(199));
+    let first = |range: &siltstone::log::FileRange| {
+        let bytes = range.read().unwrap();
+        Batches::new(&bytes).next().unwrap().unwrap().header.base_offset
+    };
+    log.roll(NOW_MS).unwrap();
+    assert_eq!((first(&sealed), first(&active)), (0, 199));
+    log.update_high_watermark(200).unwrap();
+    log.maybe_increment_log_start_offset(150).unwrap();
+    log.delete_old_segments(NOW_MS).unwrap();
+    assert!(log.delete_due_files(NOW_MS).unwrap() > 0);
+    assert_eq!((first(&sealed), first(&active)), (0, 199));
+    assert!(sealed.is_intact());
+    log.truncate_to(190, NOW_MS).unwrap();
+    assert!(!active.is_intact(), "its bytes were cut");
+    assert_eq!(active.read().unwrap(), [0_u8; 0]);
+    let kept = lease(185);
+    log.close().unwrap();
+    assert_eq!((first(&sealed), first(&kept)), (0, 185));
+    assert_eq!(log.read(185, &ALL).unwrap_err().kind(), Kind::Closed);
+}
+
+#[test]
+fn few_segments_are_open_however_many_are_read() {
+    let mut log = TestLog::with(|config| config.segment_bytes = 100);
+    log.open_with(|options| options.open_files = siltstone::segment::OpenFiles::new(3));
+    for offset in 0..60 {
+        log.follow(&records(1).at(offset).epoch(0));
+    }
+    assert_eq!(log.bases().len(), 60);
+    for offset in 0..60 {
+        assert_eq!(log.read(offset).place.offset, offset);
+    }
+    let open = log.log().segments().iter().filter(|segment| segment.is_open()).count();
+    assert_eq!(open, 4, "three that were read, and the one that is written to");
+}
+
+#[test]
+fn a_log_moves_to_another_name_and_ends_for_good() {
+    // spec: behaviours LL-004, LL-005, UL-105
+    use siltstone::io::Storage;
+    let mut log = TestLog::new();
+    log.try_lead(&records(1), 5).unwrap();
+    log.log().roll(NOW_MS).unwrap();
+    let lease = log.log().locate(0, &ALL).unwrap().range.unwrap();
+    let new = std::path::Path::new("/orders-0.0123456789abcdef0123456789abcdef-delete");
+    assert!(log.log().rename_dir(new, false).unwrap());
+    assert!(!log.log().rename_dir(new, false).unwrap());
+    assert_eq!(log.log().dir().as_path(), new);
+    assert_eq!(log.bases(), [0, 1]);
+    let disk: &dyn Storage = &log.disk;
+    assert_eq!(disk.list(std::path::Path::new("/orders-0")).unwrap_err().kind(), Kind::NotFound);
+    log.try_lead(&records(1), 10).unwrap();
+    assert_eq!(log.log().latest_epoch(), Some(10));
+    let disk: &dyn Storage = &log.disk;
+    assert_eq!(disk.read(&new.join("leader-epoch-checkpoint"), 100).unwrap(), b"0\n1\n10 1\n");
+    log.log().delete().unwrap();
+    assert_eq!(disk.list(new).unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(log.try_read(0, 10, Isolation::LogEnd).unwrap_err().kind(), Kind::Closed);
+    assert_eq!(lease.read().unwrap().len(), 69);
+}

@@ -1,0 +1,325 @@
+//! Sections LS and FR: one segment and its log file, as a log shows them. The log begins at 40, and
+//! holds messages of magic 1 whose timestamps are ten times their offsets.
+
+use siltstone::index::{OffsetEntries, TimeEntries};
+use siltstone::log::{FetchOptions, Isolation};
+use siltstone::record::builder::LegacyBuilder;
+use siltstone::record::codec::{Codec, Compressor};
+use siltstone_tests::live::{DIR, NOW_MS, TestLog, base_offsets, records};
+
+/// Bytes of one message.
+const ONE: u32 = 39;
+
+fn message(offset: i64) -> Vec<u8> {
+    let mut builder = LegacyBuilder::new(1, Codec::None.into(), None, offset).unwrap();
+    builder.append(offset, offset * 10, None, Some(b"hello")).unwrap();
+    let mut bytes = Vec::new();
+    builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+    assert_eq!(bytes.len(), usize::try_from(ONE).unwrap());
+    bytes
+}
+
+fn log_at(base: i64, interval: u32) -> TestLog {
+    let log = TestLog::with(|config| {
+        config.index_interval_bytes = interval;
+        config.segment_index_bytes = 1000;
+        config.segment_ms = i64::MAX;
+    });
+    log.log().truncate_fully_and_start_at(base, None, NOW_MS).unwrap();
+    log
+}
+
+/// Offsets from `first` on, one append each.
+fn filled(base: i64, first: i64, count: i64, interval: u32) -> TestLog {
+    let log = log_at(base, interval);
+    for offset in first..first + count {
+        log.try_follow(&message(offset)).unwrap();
+    }
+    log
+}
+
+/// Offsets and positions, timestamps and offsets.
+type Entries = (Vec<(i64, i32)>, Vec<(i64, i64)>);
+
+/// The entries of the indexes as the files have them, without the zeros behind.
+fn entries(log: &TestLog, base: i64) -> Entries {
+    log.log().flush(true, NOW_MS).unwrap();
+    let file = |suffix: &str| log.file(&format!("{base:020}.{suffix}")).unwrap();
+    let (offsets, times) = (file("index"), file("timeindex"));
+    let offsets = OffsetEntries::new(&offsets, base);
+    let times = TimeEntries::new(&times, base);
+    (
+        offsets.iter().map(|e| (e.offset, e.position)).filter(|e| *e != (base, 0)).collect(),
+        times.iter().map(|e| (e.timestamp_ms, e.offset)).filter(|e| *e != (0, base)).collect(),
+    )
+}
+
+fn place(log: &TestLog, offset: i64) -> (i64, u64) {
+    let place = log.log().place_of(offset).unwrap();
+    (place.offset, place.position)
+}
+
+#[test]
+fn a_read_finds_the_batch_that_holds_or_follows_the_offset() {
+    // spec: behaviours LS-005, LS-007, FR-013, FR-014, FR-016
+    let log = log_at(40, 10);
+    assert!(log.read(40).bytes.is_empty());
+    log.follow(&records(4).at(50).epoch(0));
+    let fetched = log.read(52);
+    assert_eq!((fetched.place.offset, base_offsets(&fetched.bytes)), (50, vec![50]));
+    let log = log_at(40, 10);
+    for first in [50, 60] {
+        for offset in first..first + 2 {
+            log.try_follow(&message(offset)).unwrap();
+        }
+    }
+    assert_eq!(place(&log, 55), (60, u64::from(2 * ONE)));
+    let log = log_at(3, 10);
+    log.follow(&records(3).at(3).epoch(0));
+    assert_eq!(place(&log, 5), (3, 0));
+    log.follow(&records(6).at(15).epoch(0));
+    assert_eq!(place(&log, 13).0, 15);
+}
+
+#[test]
+fn batches_are_found_at_their_positions() {
+    // spec: behaviours FR-009, FR-010
+    let log = log_at(0, 4096);
+    let offsets = [0, 1, 2, 50];
+    for (number, offset) in offsets.iter().enumerate() {
+        log.try_follow(&message(*offset)).unwrap();
+        let size = log.file("00000000000000000000.log").unwrap().len();
+        assert_eq!(size, (number + 1) * usize::try_from(ONE).unwrap());
+        assert_eq!(u64::try_from(size).unwrap(), log.log().size_bytes());
+    }
+    assert_eq!((place(&log, 0), place(&log, 1)), ((0, 0), (1, u64::from(ONE))));
+    assert_eq!(place(&log, 3), (50, u64::from(3 * ONE)));
+}
+
+#[test]
+fn a_limit_cuts_the_first_batch_unless_one_is_wanted_whole() {
+    // spec: behaviours LS-011, LS-013
+    let log = filled(40, 50, 2, 10);
+    let locate = |max_bytes, min_one_message| {
+        let isolation = Isolation::LogEnd;
+        log.log().locate(50, &FetchOptions { max_bytes, isolation, min_one_message }).unwrap()
+    };
+    let fetched = locate(1, true);
+    assert_eq!(fetched.range.unwrap().size_bytes(), u64::from(ONE));
+    assert!(!fetched.first_entry_incomplete);
+    let fetched = locate(0, false);
+    assert!(fetched.range.is_none());
+    assert_eq!((fetched.place.offset, fetched.place.position), (50, 0));
+    assert!(locate(1, false).first_entry_incomplete);
+}
+
+#[test]
+fn an_offset_is_cut_off_again_and_again() {
+    // spec: behaviours LS-015
+    let log = log_at(40, 10);
+    for offset in 40..70 {
+        log.try_follow(&message(offset)).unwrap();
+        log.try_follow(&message(offset + 1)).unwrap();
+        assert_eq!(base_offsets(&log.read(offset).bytes), [offset, offset + 1]);
+        log.log().truncate_to(offset + 1, NOW_MS).unwrap();
+        assert_eq!(base_offsets(&log.read(offset).bytes), [offset]);
+    }
+}
+
+#[test]
+fn a_batch_that_is_cut_within_goes_whole() {
+    // spec: behaviours LS-017
+    let log = log_at(40, 10);
+    log.follow(&records(4).at(50).epoch(0));
+    log.log().truncate_to(52, NOW_MS).unwrap();
+    assert_eq!(log.log().size_bytes(), 0);
+}
+
+#[test]
+fn every_second_message_is_indexed_at_an_interval_of_almost_two() {
+    // spec: behaviours LS-022, LS-023
+    let log = filled(40, 40, 30, 2 * ONE - 1);
+    assert_eq!(entries(&log, 40).1.len(), 14);
+    log.log().truncate_to(41, NOW_MS).unwrap();
+    assert_eq!(entries(&log, 40).1, []);
+    assert_eq!(log.log().log_end_offset(), 41);
+    let max = log.log().offset_for_timestamp(-3).unwrap().unwrap();
+    assert_eq!(max.timestamp_ms, 400);
+}
+
+#[test]
+fn times_lead_to_their_offsets() {
+    // spec: behaviours LS-026, LS-027
+    let log = filled(40, 40, 10, 2 * ONE - 1);
+    let max = log.log().offset_for_timestamp(-3).unwrap().unwrap();
+    assert_eq!((max.timestamp_ms, max.offset), (490, 49));
+    let found = [420, 421, 430, 431]
+        .map(|time| log.log().offset_for_timestamp(time).unwrap().unwrap().offset);
+    assert_eq!(found, [42, 43, 43, 44]);
+}
+
+#[test]
+fn the_next_offset_is_behind_the_last_message() {
+    // spec: behaviours LS-029, LS-030
+    let mut log = log_at(40, 10);
+    log.reopen();
+    assert_eq!(log.log().log_end_offset(), 40);
+    let mut log = filled(40, 50, 3, 10);
+    log.reopen();
+    assert_eq!(log.log().log_end_offset(), 53);
+}
+
+#[test]
+fn a_new_segment_has_no_index_until_one_is_needed() {
+    // spec: behaviours LS-031
+    let log = filled(40, 40, 1, 10);
+    log.log().roll(NOW_MS).unwrap();
+    let of_new: Vec<String> =
+        log.files().into_iter().filter(|file| file.starts_with("00000000000000000041")).collect();
+    assert_eq!(of_new, ["00000000000000000041.log", "00000000000000000041.snapshot"]);
+}
+
+/// Writes over a file of a closed log.
+fn damage(log: &TestLog, name: &str, damage: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = log.file(name).unwrap();
+    damage(&mut bytes);
+    log.disk.put(&std::path::Path::new(DIR).join(name), bytes, None).unwrap();
+}
+
+#[test]
+fn indexes_of_random_bytes_are_made_anew() {
+    // spec: behaviours LS-033, LS-034
+    for suffix in ["index", "timeindex"] {
+        let mut log = filled(0, 0, 100, 10);
+        log.log().close().unwrap();
+        let size = log.file("00000000000000000000.log").unwrap().len();
+        damage(&log, &format!("{:020}.{suffix}", 0), |bytes| {
+            bytes.iter_mut().zip(0_usize..).for_each(|(byte, n)| {
+                *byte = u8::try_from(n * 7919 % 251).unwrap();
+            });
+        });
+        log.crash(0);
+        assert_eq!(log.file("00000000000000000000.log").unwrap().len(), size);
+        for offset in 0..100 {
+            let fetched = log.try_read(offset, 1, Isolation::LogEnd).unwrap();
+            assert_eq!(base_offsets(&fetched.bytes), [offset]);
+            let at = |time| log.log().offset_for_timestamp(time).unwrap().map(|f| f.offset);
+            assert_eq!(at(offset * 10), Some(offset));
+            assert_eq!(at(offset * 10 + 1), (offset < 99).then_some(offset + 1));
+        }
+    }
+}
+
+#[test]
+fn damage_in_a_message_cuts_the_log_before_it() {
+    // spec: behaviours LS-038, LS-039
+    for hit in 0..20 {
+        for within in [0, 4, 8, 11, 12, 14] {
+            let mut log = filled(0, 0, 20, 10);
+            log.log().close().unwrap();
+            let from = usize::try_from(hit * ONE + within).unwrap();
+            damage(&log, "00000000000000000000.log", |bytes| {
+                bytes[from..].iter_mut().for_each(|byte| *byte ^= 0xa5);
+            });
+            log.crash(0);
+            let kept = i64::from(hit);
+            assert_eq!(log.log().log_end_offset(), kept, "byte {within} of {hit}");
+            assert_eq!(log.log().size_bytes(), u64::from(hit * ONE));
+        }
+    }
+    let mut log = filled(0, 0, 20, 10);
+    log.log().close().unwrap();
+    damage(&log, "00000000000000000000.log", |bytes| bytes.extend([0; 5]));
+    log.crash(0);
+    assert_eq!(log.log().size_bytes(), u64::from(20 * ONE));
+    let size = log.file("00000000000000000000.log").unwrap().len();
+    assert_eq!(size, usize::try_from(20 * ONE).unwrap());
+}
+
+fn timed(offset: i64, time: i64) -> Vec<u8> {
+    records(1).at(offset).epoch(0).times(&[time]).build()
+}
+
+#[test]
+fn each_batch_of_an_append_may_have_an_entry() {
+    // spec: behaviours LS-046, LS-047
+    let offsets = |log: &TestLog| entries(log, 0).0.iter().map(|e| e.0).collect::<Vec<_>>();
+    let log = log_at(0, 1);
+    log.try_follow(&[timed(0, 0), timed(1, 1)].concat()).unwrap();
+    log.try_follow(&timed(2, 2)).unwrap();
+    assert_eq!((offsets(&log), entries(&log, 0).1), (vec![1, 2], vec![(1, 1), (2, 2)]));
+    let log = log_at(0, 1);
+    log.try_follow(&[timed(0, 1), timed(1, 0), timed(2, 2)].concat()).unwrap();
+    assert_eq!((offsets(&log), entries(&log, 0).1), (vec![1, 2], vec![(1, 0), (2, 2)]));
+}
+
+#[test]
+fn an_entry_comes_when_strictly_more_than_the_interval_lies_behind_the_last() {
+    // spec: behaviours LS-049
+    let log = log_at(0, 100);
+    let mut counts = Vec::new();
+    for offset in 0..4 {
+        let batch = records(1).at(offset).epoch(0).value_bytes(32);
+        assert_eq!(batch.build().len(), 100);
+        log.follow(&batch);
+        counts.push(entries(&log, 0).0.len());
+    }
+    assert_eq!(counts, [0, 0, 1, 1]);
+}
+
+#[test]
+fn a_roll_ends_the_time_index_with_the_largest_timestamp_and_trims_the_files() {
+    // spec: behaviours LS-053
+    let log = filled(40, 40, 10, 3 * ONE);
+    assert_ne!(entries(&log, 40).1.last(), Some(&(490, 49)));
+    log.log().roll(NOW_MS).unwrap();
+    let times = log.file(&format!("{:020}.timeindex", 40)).unwrap();
+    let times = TimeEntries::new(&times, 40);
+    assert_eq!((times.last().timestamp_ms, times.last().offset), (490, 49));
+    assert!(times.count() < 5);
+    let index = log.file(&format!("{:020}.index", 40)).unwrap();
+    assert_eq!(OffsetEntries::new(&index, 40).count(), 2);
+    let size = log.file(&format!("{:020}.log", 40)).unwrap().len();
+    assert_eq!(size, usize::try_from(10 * ONE).unwrap());
+}
+
+#[test]
+fn a_new_log_file_is_empty_and_a_missing_side_file_is_no_matter() {
+    // spec: behaviours FR-020, LS-051
+    let log = TestLog::new();
+    assert_eq!(log.file("00000000000000000000.log").unwrap().len(), 0);
+    assert_eq!(log.log().size_bytes(), 0);
+    log.follow(&records(1).epoch(0));
+    let storage: &dyn siltstone::io::Storage = &log.disk;
+    let missing = std::path::Path::new(DIR).join("00000000000000000000.timeindex");
+    storage.remove_file(&missing).unwrap();
+    log.log().truncate_fully_and_start_at(7, None, NOW_MS).unwrap();
+    log.log().delete_due_files(NOW_MS + 60_000).unwrap();
+    let left: Vec<String> =
+        log.files().into_iter().filter(|file| file.starts_with("00000000000000000000")).collect();
+    assert_eq!(left, [""; 0]);
+}
+
+#[test]
+fn a_timestamp_search_tells_the_leader_epoch() {
+    // spec: behaviours FR-022
+    let log = log_at(0, 4096);
+    log.try_follow(&records(1).at(5).epoch(0).times(&[10]).build()).unwrap();
+    log.try_follow(&records(1).at(6).epoch(1).times(&[11]).build()).unwrap();
+    let find = |log: &TestLog, time| {
+        let found = log.log().offset_for_timestamp(time).unwrap();
+        found.map(|found| (found.timestamp_ms, found.offset, found.leader_epoch))
+    };
+    let wanted = [Some((10, 5, Some(0))), Some((10, 5, Some(0))), Some((11, 6, Some(1))), None];
+    assert_eq!([9, 10, 11, 12].map(|time| find(&log, time)), wanted);
+    let log = log_at(0, 4096);
+    log.try_follow(&message(1)).unwrap();
+    assert_eq!(find(&log, 10), Some((10, 1, None)));
+    let mut builder = LegacyBuilder::new(0, Codec::None.into(), None, 2).unwrap();
+    builder.append(2, -1, None, Some(b"v")).unwrap();
+    let mut bytes = Vec::new();
+    builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+    let log = log_at(0, 4096);
+    log.try_follow(&bytes).unwrap();
+    assert_eq!(find(&log, 0), None, "magic 0 has no timestamps");
+}

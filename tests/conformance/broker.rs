@@ -113,8 +113,8 @@ impl Kafka {
         }
     }
 
-    /// What the console consumer prints of so many records of a partition, from its start on: a line
-    /// each, with offset, key and value.
+    /// What the console consumer prints of so many records of a partition, from its start on: a
+    /// line each, with offset, key and value.
     pub fn console_consumer(
         &self,
         address: &str,

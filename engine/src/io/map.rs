@@ -153,8 +153,8 @@ impl fmt::Debug for MapReader<'_> {
     }
 }
 
-/// Has the disk read a range while we are at other things, where the page cache lacks its end: faults
-/// alone keep it busy for half of the time.
+/// Has the disk read a range while we are at other things, where the page cache lacks its end:
+/// faults alone keep it busy for half of the time.
 fn read_ahead(descriptor: BorrowedFd<'_>, start: u64, end: u64) {
     let Some(size_bytes) = end.checked_sub(start).and_then(NonZeroU64::new) else { return };
     let last = end - 1;

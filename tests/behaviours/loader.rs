@@ -334,3 +334,48 @@ fn a_log_that_is_damaged_before_its_start_begins_anew() {
     assert_eq!(log.snapshots(), [5, 6, 7, 8, 9]);
     assert!(!log.files().iter().any(|file| file.ends_with(".deleted")));
 }
+
+#[test]
+fn aborted_transactions_come_again_with_their_batches() {
+    // spec: behaviours LD-032, LD-033
+    for only_last in [false, true] {
+        let mut log = TestLog::with(|config| config.segment_bytes = 640);
+        crate::unified_log::script_t(|_, bytes, _| drop(log.try_follow(&bytes).map(|_| ())));
+        log.log().close().unwrap();
+        let last = *log.bases().last().unwrap();
+        assert!(log.bases().len() > 3);
+        remove(&log, |file| {
+            let is_index = file.ends_with(".index") || file.ends_with(".txnindex");
+            is_index && (!only_last || file.starts_with(&format!("{last:020}")))
+        });
+        log.crash(if only_last { last } else { 0 });
+        let aborted = log.log().aborted_transactions(0, i64::MAX).unwrap();
+        let aborted: Vec<_> = aborted
+            .iter()
+            .map(|t| (t.producer_id, t.first_offset, t.last_offset, t.last_stable_offset))
+            .collect();
+        assert_eq!(aborted, [(1, 0, 29, 8), (2, 8, 74, 36)], "only the last: {only_last}");
+    }
+}
+
+#[test]
+fn a_log_that_begins_anew_has_all_of_its_files() {
+    // spec: behaviours LD-035
+    let mut log = TestLog::new();
+    for _ in 0..5 {
+        log.lead(&records(1));
+        log.log().roll(NOW_MS).unwrap();
+    }
+    log.log().close().unwrap();
+    let dir = std::path::Path::new(siltstone_tests::live::DIR);
+    log.disk.put(&dir.join(format!("{:020}.log", 1)), b"not a segment".to_vec(), None).unwrap();
+    log.options.log_start_offset = 4;
+    log.crash(0);
+    assert_eq!((log.bases(), log.log().log_end_offset()), (vec![4], 4));
+    assert_eq!(log.log().log_start_offset(), 4);
+    let files = log.files();
+    for suffix in ["log", "index", "timeindex"] {
+        let name = format!("{:020}.{suffix}", 4);
+        assert!(files.contains(&name), "{name} in {files:?}");
+    }
+}

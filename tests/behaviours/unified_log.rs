@@ -855,7 +855,7 @@ fn an_old_format_ends_the_epochs_and_a_new_one_begins_them() {
 }
 
 /// Appends the transactions of script T, each append by `append`: offset, bytes, whether a marker.
-fn script_t(mut append: impl FnMut(i64, Vec<u8>, bool)) {
+pub fn script_t(mut append: impl FnMut(i64, Vec<u8>, bool)) {
     let mut offset = 0;
     let mut sequences = std::collections::BTreeMap::new();
     let steps: [(i64, usize, Option<bool>); 17] = [

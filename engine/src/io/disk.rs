@@ -10,7 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid,
+};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::error::{Error, Kind, Result};
@@ -223,6 +225,17 @@ impl File for DiskFile {
             return Ok(());
         }
         set_owner(&self.descriptor, &self.path, like)
+    }
+
+    fn set_modified(&self, modified_ms: i64) -> Result<()> {
+        let omitted = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+        let modified = Timespec {
+            tv_sec: modified_ms.div_euclid(1000),
+            tv_nsec: modified_ms.rem_euclid(1000) * 1_000_000,
+        };
+        let times = Timestamps { last_access: omitted, last_modification: modified };
+        retry_on_intr(|| rustix::fs::futimens(&self.descriptor, &times))
+            .map_err(|e| Error::io("set time of", &self.path, e.into()))
     }
 
     fn sync(&self) -> Result<()> {

@@ -230,6 +230,10 @@ impl File for RingFile {
         self.file.set_owner(like)
     }
 
+    fn set_modified(&self, modified_ms: i64) -> Result<()> {
+        self.file.set_modified(modified_ms)
+    }
+
     fn sync(&self) -> Result<()> {
         let files: [&dyn File; 1] = [&self.file];
         let descriptors: Option<Vec<_>> = files.iter().map(|file| file.descriptor()).collect();

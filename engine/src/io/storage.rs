@@ -83,6 +83,9 @@ pub trait File: Send + Sync + fmt::Debug {
     /// as it is.
     fn set_owner(&self, like: &Metadata) -> Result<()>;
 
+    /// Says when its bytes last changed, in milliseconds since 1970.
+    fn set_modified(&self, modified_ms: i64) -> Result<()>;
+
     /// Makes bytes and length durable.
     fn sync(&self) -> Result<()>;
 

@@ -116,6 +116,13 @@ impl File for SimFile {
         })
     }
 
+    fn set_modified(&self, modified_ms: i64) -> Result<()> {
+        self.disk.plain(Sort::Change, "set time of", &self.path, |state| {
+            state.tree.node_mut(self.id)?.metadata.modified_ms = modified_ms;
+            Ok(())
+        })
+    }
+
     fn sync(&self) -> Result<()> {
         self.disk.tally.synced();
         let labels = (Sort::Sync, "sync", "sync".to_owned());

@@ -2,6 +2,7 @@
 //! the rows that it proves, and checks every result of them.
 
 mod catalogue;
+mod compaction;
 mod concurrency;
 mod loader;
 mod local_log;

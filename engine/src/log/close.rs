@@ -13,6 +13,8 @@ impl Log {
     /// The first thing that failed; the log is closed all the same, as after a crash.
     pub fn close(&self) -> Result<()> {
         // spec: segments 6.10, 7
+        // What a compaction could not complete the next start does.
+        let _ = self.complete_replacement();
         let mut seat = self.take_seat_anyway()?;
         let writer = seat.writer()?;
         let now_ms = writer.now_ms;

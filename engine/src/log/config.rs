@@ -42,6 +42,14 @@ pub struct LogConfig {
     pub compact: bool,
     /// Whether `cleanup.policy` has `delete`.
     pub delete: bool,
+    /// `delete.retention.ms`.
+    pub delete_retention_ms: i64,
+    /// `min.compaction.lag.ms`.
+    pub min_compaction_lag_ms: i64,
+    /// `max.compaction.lag.ms`.
+    pub max_compaction_lag_ms: i64,
+    /// `min.cleanable.dirty.ratio`.
+    pub min_cleanable_dirty_ratio: f64,
     /// `compression.type`; `None` for `producer`.
     pub compression: Option<Compression>,
     /// `message.timestamp.type`.
@@ -76,6 +84,10 @@ impl Default for LogConfig {
             file_delete_delay_ms: 60_000,
             compact: false,
             delete: true,
+            delete_retention_ms: 86_400_000,
+            min_compaction_lag_ms: 0,
+            max_compaction_lag_ms: i64::MAX,
+            min_cleanable_dirty_ratio: 0.5,
             compression: None,
             timestamp_type: TimestampType::CreateTime,
             timestamp_before_max_ms: i64::MAX,

@@ -108,9 +108,10 @@ impl Log {
         for segment in segments.values(from, flush_end)? {
             work.sync_dir |= segment.base_offset() >= from;
             match self.segment_files(segment, &mut work.files) {
-                // Deleted meanwhile.
+                // Deleted meanwhile, or replaced by a segment that is durable.
                 Err(error) if error.kind() == Kind::NotFound => {
-                    if self.segments.load().get(segment.base_offset()).is_some() {
+                    let now = self.segments.load();
+                    if now.get(segment.base_offset()).is_some_and(|now| Arc::ptr_eq(now, segment)) {
                         return Err(error);
                     }
                 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use arc_swap::ArcSwap;
 
+use super::compact::Replacements;
 use super::config::LogConfig;
 use super::deletion::Deletions;
 use super::segments::Segments;
@@ -45,6 +46,7 @@ pub struct Log {
     pub(super) saved_epochs: Mutex<Arc<LeaderEpochs>>,
     pub(super) durable: Mutex<Durable>,
     pub(super) deletions: Deletions,
+    pub(super) replacements: Replacements,
     pub(super) topic_id: Option<Uuid>,
     /// A sync failed: what is on disk is not known any more.
     pub(super) is_failed: AtomicBool,

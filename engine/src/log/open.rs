@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
+use super::compact::Replacements;
 use super::config::{LogConfig, OpenOptions};
 use super::deletion::Deletions;
 use super::log::{Durable, Log, Offsets, Writer};
@@ -94,6 +95,7 @@ impl Log {
                 ..Durable::default()
             }),
             deletions: Deletions::default(),
+            replacements: Replacements::default(),
             topic_id,
             is_failed: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),

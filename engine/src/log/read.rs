@@ -136,10 +136,16 @@ impl Log {
     /// not on the local disk; `Closed`; what the disk says.
     // spec: segments 4.2
     pub fn locate(&self, offset: i64, options: &FetchOptions) -> Result<Fetched> {
+        self.look(|segments| self.locate_in(segments, offset, options))
+    }
+
+    /// Looks for something in the segments, again if they have become others meanwhile.
+    pub(super) fn look<T>(&self, mut look: impl FnMut(&Arc<Segments>) -> Result<T>) -> Result<T> {
         loop {
             let segments = self.segments.load();
-            match self.locate_in(&segments, offset, options) {
-                // A segment was deleted between the look at the list and the opening of its file.
+            match look(&segments) {
+                // A segment was deleted or replaced between the look at the list and the opening
+                // of its file.
                 Err(error) if error.kind() == Kind::NotFound => {
                     if Arc::ptr_eq(&segments, &self.segments.load()) {
                         return Err(error);
@@ -251,7 +257,7 @@ impl Log {
     /// # Errors
     /// `OutOfRange` for an offset that is not in the local log.
     pub fn place_of(&self, offset: i64) -> Result<OffsetPlace> {
-        self.convert(&self.segments.load(), offset)
+        self.look(|segments| self.convert(segments, offset))
     }
 
     fn convert(&self, segments: &Segments, offset: i64) -> Result<OffsetPlace> {
@@ -371,11 +377,12 @@ impl Log {
     /// # Errors
     /// What the disk says; `Unsupported` for an index of a later version.
     pub fn aborted_transactions(&self, from: i64, upper_bound: i64) -> Result<Vec<AbortedTxn>> {
-        let segments = self.segments.load();
-        let mut found = Vec::new();
-        let base_offset = segments.floor(from).map_or(from, |segment| segment.base_offset());
-        self.collect_aborted(&segments, base_offset, (base_offset, upper_bound), &mut found)?;
-        Ok(found)
+        self.look(|segments| {
+            let mut found = Vec::new();
+            let base_offset = segments.floor(from).map_or(from, |segment| segment.base_offset());
+            self.collect_aborted(segments, base_offset, (base_offset, upper_bound), &mut found)?;
+            Ok(found)
+        })
     }
 }
 

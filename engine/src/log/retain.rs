@@ -73,7 +73,7 @@ impl Log {
     /// `Conflict`, `Closed`, what the disk says; segments removed before stay removed.
     pub fn delete_old_segments(&self, now_ms: i64) -> Result<usize> {
         // spec: segments 6.8
-        let mut seat = self.take_seat()?;
+        let mut seat = self.take_settled_seat()?;
         let writer = self.ready(&mut seat)?;
         let config = self.config();
         let mut count = self.delete_before_start(writer, now_ms)?;

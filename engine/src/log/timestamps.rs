@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::log::Log;
+use super::segments::Segments;
 use crate::error::{Error, Kind, Result};
 use crate::segment::TimestampAndOffset;
 use crate::units::NO_TIMESTAMP;
@@ -43,14 +44,14 @@ impl Log {
                 Ok(Some(special(offset, self.epochs.load().epoch_for_offset(offset))))
             }
             EARLIEST_LOCAL => Ok(Some(self.earliest())),
-            MAX_TIMESTAMP => self.find_max_timestamp(),
+            MAX_TIMESTAMP => self.look(|segments| self.find_max_timestamp(segments)),
             LATEST_TIERED => Ok(Some(self.latest_tiered(remote))),
             EARLIEST_PENDING_UPLOAD => Ok(Some(self.earliest_pending_upload(remote))),
             i64::MIN..0 => {
                 let message = format!("timestamp {timestamp_ms} stands for nothing");
                 Err(Error::new(Kind::InvalidArgument, message))
             }
-            _ => self.find_timestamp(timestamp_ms),
+            _ => self.look(|segments| self.find_timestamp(segments, timestamp_ms)),
         }
     }
 
@@ -61,8 +62,7 @@ impl Log {
         special(offset, epoch.map(|earliest| earliest.epoch))
     }
 
-    fn find_max_timestamp(&self) -> Result<Option<TimestampAndOffset>> {
-        let segments = self.segments();
+    fn find_max_timestamp(&self, segments: &Segments) -> Result<Option<TimestampAndOffset>> {
         let mut best = None;
         for segment in segments.iter().filter(|segment| segment.size_bytes() > 0) {
             let (timestamp_ms, _) = segment.max_timestamp(&self.folder)?;
@@ -76,8 +76,11 @@ impl Log {
         }
     }
 
-    fn find_timestamp(&self, timestamp_ms: i64) -> Result<Option<TimestampAndOffset>> {
-        let segments = self.segments();
+    fn find_timestamp(
+        &self,
+        segments: &Segments,
+        timestamp_ms: i64,
+    ) -> Result<Option<TimestampAndOffset>> {
         for segment in segments.iter() {
             if segment.largest_timestamp(&self.folder)? >= timestamp_ms {
                 let start = self.log_start_offset();

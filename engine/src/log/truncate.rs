@@ -27,7 +27,7 @@ impl Log {
             let message = format!("the log cannot be cut at offset {offset}");
             return Err(Error::new(Kind::InvalidArgument, message));
         }
-        let mut seat = self.take_seat()?;
+        let mut seat = self.take_settled_seat()?;
         let writer = self.ready(&mut seat)?;
         writer.now_ms = now_ms;
         let end = self.log_end_offset();
@@ -60,7 +60,7 @@ impl Log {
             let message = format!("a log cannot start at offset {offset}");
             return Err(Error::new(Kind::InvalidArgument, message));
         }
-        let mut seat = self.take_seat()?;
+        let mut seat = self.take_settled_seat()?;
         let writer = self.ready(&mut seat)?;
         writer.now_ms = now_ms;
         self.clear(writer, offset, log_start_offset, now_ms)?;

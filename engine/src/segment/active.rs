@@ -529,12 +529,19 @@ impl ActiveSegment {
     /// Ends the writing: what readers share of it stays. Its files must be
     /// [finished](Self::finish_files).
     pub fn seal(self, folder: &Folder) -> Arc<LogSegment> {
+        let segment = self.seal_open();
+        folder.open_files().opened(&segment);
+        segment
+    }
+
+    /// The same for a segment whose files are still to get their names: they stay open until it is
+    /// closed.
+    pub(crate) fn seal_open(self) -> Arc<LogSegment> {
         *self.handles.tails.lock().unwrap_or_else(PoisonError::into_inner) = None;
         for role in [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex] {
             self.segment.set_entry_count(role, None);
         }
         self.segment.set_recent(None);
-        folder.open_files().opened(&self.segment);
         self.segment
     }
 

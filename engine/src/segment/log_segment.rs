@@ -3,7 +3,8 @@
 //! It costs little until it is used: no file is open and no index in memory. Readers and the writer
 //! share it; what the writer has appended becomes visible by [`LogSegment::size_bytes`], last.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
@@ -12,7 +13,7 @@ use super::folder::Folder;
 use super::index_tails::IndexTails;
 use super::name::FileRole;
 use super::recent::RecentBatches;
-use crate::error::{Kind, Result};
+use crate::error::{Error, Kind, Result};
 use crate::io::{File, OpenMode};
 
 /// "Every entry that the file holds", as a count of index entries.
@@ -31,6 +32,8 @@ pub struct LogSegment {
     time_entries: AtomicU32,
     txn_entries: AtomicU32,
     truncations: AtomicU32,
+    /// Its files have other names now, and others may have theirs.
+    is_retired: AtomicBool,
     handles: ArcSwapOption<SegmentHandles>,
     /// While the segment is written to.
     recent: ArcSwapOption<RecentBatches>,
@@ -61,6 +64,7 @@ impl LogSegment {
             time_entries: AtomicU32::new(WHOLE_FILE),
             txn_entries: AtomicU32::new(WHOLE_FILE),
             truncations: AtomicU32::new(0),
+            is_retired: AtomicBool::new(false),
             handles: ArcSwapOption::empty(),
             recent: ArcSwapOption::empty(),
         }
@@ -174,16 +178,35 @@ impl LogSegment {
         self.recent.store(recent.map(Arc::new));
     }
 
+    /// Says that compaction has put another segment in its place: files that are opened by its
+    /// names from now on are not its own. To be said when nobody finds it any more, and before
+    /// its files are renamed.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+    }
+
+    /// A file that was looked up by name is this segment's only if it is not retired yet.
+    fn check_own<T>(&self, opened: Result<T>, path: &Path) -> Result<T> {
+        // After the opening: whoever renames has retired the segment before.
+        if self.is_retired.load(Ordering::Acquire) {
+            let message = "the segment was replaced by a compaction";
+            return Err(Error::new(Kind::NotFound, message).in_file(path));
+        }
+        opened
+    }
+
     /// Its files, opened now if they are not open.
     ///
     /// # Errors
-    /// `NotFound` when the segment was deleted meanwhile; what opening a file may fail with.
+    /// `NotFound` when the segment was deleted or replaced meanwhile; what opening a file may fail
+    /// with.
     pub fn handles(self: &Arc<Self>, folder: &Folder) -> Result<Arc<SegmentHandles>> {
         if let Some(handles) = self.handles.load_full() {
             return Ok(handles);
         }
         let path = folder.file(self.base_offset, FileRole::Log);
-        let log = folder.storage().open(&path, OpenMode::ReadWrite)?.into();
+        let opened = folder.storage().open(&path, OpenMode::ReadWrite);
+        let log = self.check_own(opened, &path)?.into();
         let handles = Arc::new(SegmentHandles::new(self, log));
         self.handles.store(Some(Arc::clone(&handles)));
         folder.open_files().opened(self);
@@ -258,7 +281,9 @@ impl SegmentHandles {
             return Ok(Some(Arc::clone(file)));
         }
         let path = folder.file(segment.base_offset, role);
-        let file = match folder.storage().open(&path, OpenMode::ReadWrite) {
+        let opened = folder.storage().open(&path, OpenMode::ReadWrite);
+        // Without the check a reader of committed data would miss the index of transactions.
+        let file = match segment.check_own(Ok(opened), &path)? {
             Ok(file) => file.into(),
             Err(error) if error.kind() == Kind::NotFound => return Ok(None),
             Err(error) => return Err(error),

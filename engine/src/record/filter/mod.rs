@@ -18,5 +18,6 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use batch_filter::fault;
 pub use batch_filter::{BatchFilter, FilterTotals};
 pub use rules::{BatchVerdict, FilterRules, Retention};

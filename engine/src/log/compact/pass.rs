@@ -1,0 +1,441 @@
+//! One round of compaction, a step at a time.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use super::cleaned::{Clean, CleanSegment, Cleaned, discard};
+use super::cleaner::Cleaner;
+use super::fill::Fill;
+use super::groups::group;
+use super::range::Cleanable;
+use super::rules::{CleanRules, LastRecords, Round};
+use super::sources::{Piece, Source};
+use super::transactions::TransactionView;
+use crate::error::{Error, Kind, Result};
+use crate::log::{Log, LogConfig};
+use crate::record::filter::FilterTotals;
+
+/// What a round has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// Up to where, exclusive, the log is compacted: the new line of `cleaner-offset-checkpoint`.
+    pub end_offset: i64,
+    /// Whether the map of keys was full before everything was read: there is more to be done.
+    pub is_map_full: bool,
+    /// Keys in the map.
+    pub key_count: usize,
+    /// Segments that were replaced.
+    pub segments_read: usize,
+    /// Segments in their place.
+    pub segments_written: usize,
+    /// Records that were looked at, of batches that do not go as a whole.
+    pub records_read: u64,
+    /// Bytes of all batches.
+    pub bytes_read: u64,
+    /// Records that stayed.
+    pub records_written: u64,
+    /// Bytes of the batches that stayed.
+    pub bytes_written: u64,
+    /// Records without a key, which went.
+    pub invalid_records: u64,
+}
+
+/// A round of compaction. Dropping it ends it at any time; groups that were replaced stay so, and
+/// the checkpoint is to stay what it was.
+#[derive(Debug)]
+pub struct Compaction<'a> {
+    log: &'a Log,
+    cleaner: &'a mut Cleaner,
+    config: LogConfig,
+    round: Round,
+    first_dirty_offset: i64,
+    view: TransactionView,
+    stage: Stage,
+    done: Compacted,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The map is filled from these segments.
+    Fill {
+        sources: Vec<Source>,
+        at: usize,
+        position: u64,
+    },
+    /// The first of these groups comes next.
+    Groups(VecDeque<Vec<Source>>),
+    Clean(Box<Group>),
+    /// A group is written, and is to take its place.
+    Swap {
+        new: CleanSegment,
+        old: Vec<Source>,
+        groups: VecDeque<Vec<Source>>,
+    },
+    Swapping {
+        groups: VecDeque<Vec<Source>>,
+    },
+    Done,
+    Abandoned,
+}
+
+/// A group that is being written anew.
+#[derive(Debug)]
+struct Group {
+    sources: Vec<Source>,
+    at: usize,
+    /// Where to go on in the segment; `None` when it was not begun.
+    position: Option<u64>,
+    keeps_legacy_tombstones: bool,
+    cleaned: Cleaned,
+    /// The groups behind it.
+    groups: VecDeque<Vec<Source>>,
+}
+
+impl Log {
+    /// Compacts what `range` says, which [`cleanable`](Self::cleanable) gave, in one go. See
+    /// [`begin_compaction`](Self::begin_compaction).
+    ///
+    /// # Errors
+    /// Those of [`begin_compaction`](Self::begin_compaction) and of [`Compaction::step`].
+    pub fn compact(
+        &self,
+        cleaner: &mut Cleaner,
+        range: &Cleanable,
+        now_ms: i64,
+    ) -> Result<Compacted> {
+        let mut compaction = self.begin_compaction(cleaner, range, now_ms)?;
+        loop {
+            if let Some(done) = compaction.step()? {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// Begins a round over what `range` says.
+    ///
+    /// It is to be dropped before the log is closed; files that it has not finished are removed
+    /// then. Removing or cutting segments meanwhile ends it with `Conflict`.
+    ///
+    /// # Errors
+    /// `Conflict` when another thread is writing, and while another round is under way;
+    /// `InvalidArgument` for a range that reaches into the active segment; what the disk says.
+    pub fn begin_compaction<'a>(
+        &'a self,
+        cleaner: &'a mut Cleaner,
+        range: &Cleanable,
+        now_ms: i64,
+    ) -> Result<Compaction<'a>> {
+        if self.replacements.is_compacting.swap(true, Ordering::AcqRel) {
+            let message = "this log is being compacted";
+            return Err(Error::new(Kind::Conflict, message).in_file(&self.dir()));
+        }
+        let begun = self.prepare_compaction(cleaner, range, now_ms);
+        let compaction = begun.inspect_err(|_| {
+            self.replacements.is_compacting.store(false, Ordering::Release);
+        })?;
+        Ok(compaction)
+    }
+
+    fn prepare_compaction<'a>(
+        &'a self,
+        cleaner: &'a mut Cleaner,
+        range: &Cleanable,
+        now_ms: i64,
+    ) -> Result<Compaction<'a>> {
+        self.complete_replacement()?;
+        let (first_dirty_offset, upper_bound) =
+            (range.first_dirty_offset, range.first_uncleanable_offset);
+        let segments = self.segments();
+        let is_range = first_dirty_offset >= 0 && first_dirty_offset <= upper_bound;
+        if !is_range || segments.last().is_none_or(|last| upper_bound > last.base_offset()) {
+            let message =
+                format!("offsets {first_dirty_offset} to {upper_bound} cannot be compacted");
+            return Err(Error::new(Kind::InvalidArgument, message).in_file(&self.dir()));
+        }
+        let last_records = {
+            let mut seat = self.take_seat()?;
+            LastRecords::of(&seat.writer()?.producers)
+        };
+        let config = LogConfig::clone(&self.config());
+        // spec: cleaner 3
+        let legacy_horizon_ms = match segments.values(0, first_dirty_offset.max(0))?.last() {
+            Some(last) => {
+                let modified_ms = Source::new(last).modified_ms(&self.folder)?;
+                modified_ms.wrapping_sub(config.delete_retention_ms)
+            }
+            None => 0,
+        };
+        let sources = Source::all(segments.values(first_dirty_offset, upper_bound)?);
+        let records_max = upper_bound.saturating_sub(first_dirty_offset);
+        cleaner.map.restart(u64::try_from(records_max).unwrap_or(0))?;
+        // What lies before was compacted: of each of its keys one record is left.
+        cleaner.map.read_up_to(first_dirty_offset.saturating_sub(1));
+        cleaner.filter.set_time(now_ms, config.delete_retention_ms);
+        cleaner.out.clear();
+        let mut view = TransactionView::default();
+        view.add(self.aborted_transactions(first_dirty_offset, upper_bound)?);
+        let position = match sources.first() {
+            Some(first) => first.segment.position_before(&self.folder, first_dirty_offset)?,
+            None => 0,
+        };
+        Ok(Compaction {
+            log: self,
+            cleaner,
+            config,
+            round: Round { now_ms, upper_bound, legacy_horizon_ms, last_records },
+            first_dirty_offset,
+            view,
+            stage: Stage::Fill { sources, at: 0, position },
+            done: Compacted::default(),
+        })
+    }
+}
+
+impl Compaction<'_> {
+    /// Does some more of the round; gives what was done when it is over.
+    ///
+    /// # Errors
+    /// `Conflict` from the swap of a group when another thread is writing, and what the disk says
+    /// there: the same call can be made again, after an error of the disk once it is well. Any
+    /// other error abandons the round, and the log is as it was but for groups that are done:
+    /// `Conflict` when its segments were removed or cut, `Corrupt`, `Unsupported`, `Limit` and
+    /// `InvalidArgument` for batches that cannot be filtered, now or later.
+    pub fn step(&mut self) -> Result<Option<Compacted>> {
+        match self.advance() {
+            Ok(()) if matches!(self.stage, Stage::Done) => Ok(Some(self.done)),
+            Ok(()) => Ok(None),
+            Err(error) if matches!(self.stage, Stage::Swap { .. } | Stage::Swapping { .. }) => {
+                Err(error)
+            }
+            Err(error) => {
+                let is_changed = !self.is_current();
+                self.abandon();
+                if is_changed {
+                    let message = "the log was changed while it was compacted";
+                    return Err(Error::new(Kind::Conflict, message).in_file(&self.log.dir()));
+                }
+                Err(error.context("compact"))
+            }
+        }
+    }
+
+    /// Whether the segments at hand are what they were.
+    fn is_current(&self) -> bool {
+        let segments = self.log.segments();
+        let sources = match &self.stage {
+            Stage::Fill { sources, .. } => sources,
+            Stage::Clean(group) => &group.sources,
+            _ => return true,
+        };
+        sources.iter().all(|source| source.is_current(&segments))
+    }
+
+    fn abandon(&mut self) {
+        let old = match std::mem::replace(&mut self.stage, Stage::Abandoned) {
+            Stage::Clean(group) => group.sources,
+            Stage::Swap { old, .. } => old,
+            _ => return,
+        };
+        if let Some(first) = old.first() {
+            discard(&self.log.folder, first.base_offset());
+        }
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.stage, Stage::Abandoned) {
+            Stage::Fill { sources, at, position } => self.fill(sources, at, position),
+            Stage::Groups(groups) => self.begin_group(groups),
+            Stage::Clean(group) => {
+                self.stage = Stage::Clean(group);
+                self.clean()
+            }
+            Stage::Swap { new, old, groups } => self.swap(new, old, groups),
+            Stage::Swapping { groups } => {
+                self.stage = Stage::Swapping { groups };
+                self.complete_swap()
+            }
+            Stage::Done => {
+                self.stage = Stage::Done;
+                Ok(())
+            }
+            Stage::Abandoned => {
+                Err(Error::new(Kind::Cancelled, "this round of compaction was given up"))
+            }
+        }
+    }
+
+    fn pieces(&self) -> (u64, usize) {
+        (self.cleaner.options.step_bytes.max(1), self.cleaner.options.io_buffer_bytes)
+    }
+
+    // spec: cleaner 4
+    fn fill(&mut self, sources: Vec<Source>, at: usize, position: u64) -> Result<()> {
+        let pieces = self.pieces();
+        let Some(source) = sources.get(at) else { return self.make_groups() };
+        let Cleaner { map, reader, .. } = &mut *self.cleaner;
+        let mut fill =
+            Fill { map, view: &mut self.view, reader, first_dirty_offset: self.first_dirty_offset };
+        let piece = source.scan(&self.log.folder, position, pieces, &mut fill);
+        let next = sources.get(at + 1).map_or(self.round.upper_bound, Source::base_offset);
+        match piece {
+            Ok(Piece::Paused(position)) => self.stage = Stage::Fill { sources, at, position },
+            Ok(Piece::Ended) => {
+                // Offsets that are missing at its end are not in the next segment either.
+                self.cleaner.map.read_up_to(next.saturating_sub(1));
+                self.stage = Stage::Fill { sources, at: at + 1, position: 0 };
+            }
+            Ok(Piece::Stopped) => {
+                self.done.is_map_full = true;
+                return self.make_groups();
+            }
+            Err(error) => {
+                self.stage = Stage::Fill { sources, at, position };
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn make_groups(&mut self) -> Result<()> {
+        let latest = self.cleaner.map.latest_offset();
+        self.done.end_offset = latest.saturating_add(1);
+        self.done.key_count = self.cleaner.map.key_count();
+        self.view = TransactionView::default();
+        let segments = self.log.segments();
+        let segments = segments.values(0, self.done.end_offset)?;
+        let settings = self.config.segment();
+        let upper_bound = self.round.upper_bound;
+        let groups = group(&self.log.folder, segments, &settings, upper_bound)?;
+        self.stage = Stage::Groups(groups);
+        Ok(())
+    }
+
+    fn begin_group(&mut self, mut groups: VecDeque<Vec<Source>>) -> Result<()> {
+        let Some(sources) = groups.pop_front() else {
+            self.stage = Stage::Done;
+            return Ok(());
+        };
+        let base_offset = sources.first().map_or(0, Source::base_offset);
+        let settings = self.config.segment();
+        let now_ms = self.round.now_ms;
+        let cleaned = Cleaned::create(&self.log.folder, base_offset, settings, now_ms)?;
+        self.stage = Stage::Clean(Box::new(Group {
+            sources,
+            at: 0,
+            position: None,
+            keeps_legacy_tombstones: false,
+            cleaned,
+            groups,
+        }));
+        Ok(())
+    }
+
+    fn clean(&mut self) -> Result<()> {
+        let pieces = self.pieces();
+        let Stage::Clean(group) = &mut self.stage else { return Ok(()) };
+        let Some(source) = group.sources.get(group.at) else { return self.finish_group() };
+        let folder = &self.log.folder;
+        if group.position.is_none() {
+            // spec: cleaner 3
+            let from = source.base_offset();
+            let next = group.sources.get(group.at + 1).map(Source::base_offset);
+            let upper_bound = match next {
+                Some(next) => next,
+                None => source.segment.read_next_offset(folder)?,
+            };
+            self.view.add(self.log.aborted_transactions(from, upper_bound)?);
+            group.keeps_legacy_tombstones =
+                source.modified_ms(folder)? > self.round.legacy_horizon_ms;
+        }
+        let position = *group.position.get_or_insert(0);
+        let Cleaner { map, filter, out, options, .. } = &mut *self.cleaner;
+        let mut totals = FilterTotals::default();
+        let mut clean = Clean {
+            cleaned: &mut group.cleaned,
+            filter,
+            rules: CleanRules::new(map, &mut self.view, &self.round, group.keeps_legacy_tombstones),
+            out,
+            out_bytes_max: options.io_buffer_bytes,
+            totals: &mut totals,
+        };
+        let piece = source.scan(folder, position, pieces, &mut clean)?;
+        clean.write_out()?;
+        self.done.invalid_records += clean.rules.invalid_records;
+        self.done.records_read += totals.records_read;
+        self.done.bytes_read += totals.bytes_read;
+        self.done.records_written += totals.records_retained;
+        self.done.bytes_written += totals.bytes_retained;
+        if let Piece::Paused(position) = piece {
+            group.position = Some(position);
+        } else {
+            group.at += 1;
+            group.position = None;
+            self.cleaner.shrink();
+        }
+        Ok(())
+    }
+
+    fn finish_group(&mut self) -> Result<()> {
+        let Stage::Clean(group) = std::mem::replace(&mut self.stage, Stage::Abandoned) else {
+            return Ok(());
+        };
+        let Group { sources, cleaned, groups, .. } = *group;
+        let modified_ms = match sources.last() {
+            Some(last) => last.modified_ms(&self.log.folder),
+            None => Ok(self.round.now_ms),
+        };
+        match modified_ms.and_then(|modified_ms| cleaned.finish(modified_ms)) {
+            Ok(new) => {
+                self.stage = Stage::Swap { new, old: sources, groups };
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(first) = sources.first() {
+                    discard(&self.log.folder, first.base_offset());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn swap(
+        &mut self,
+        new: CleanSegment,
+        old: Vec<Source>,
+        groups: VecDeque<Vec<Source>>,
+    ) -> Result<()> {
+        let count = old.len();
+        match self.log.begin_replacement((new, old), self.round.now_ms) {
+            Ok(()) => {
+                self.done.segments_read += count;
+                self.done.segments_written += 1;
+                self.stage = Stage::Swapping { groups };
+                self.complete_swap()
+            }
+            Err((error, new, old)) => {
+                let segments = self.log.segments();
+                let is_current = old.iter().all(|source| source.is_current(&segments));
+                self.stage = Stage::Swap { new, old, groups };
+                if !is_current {
+                    self.abandon();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn complete_swap(&mut self) -> Result<()> {
+        self.log.complete_replacement()?;
+        if let Stage::Swapping { groups } = std::mem::replace(&mut self.stage, Stage::Abandoned) {
+            self.stage = Stage::Groups(groups);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Compaction<'_> {
+    fn drop(&mut self) {
+        self.abandon();
+        self.log.replacements.is_compacting.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,230 @@
+//! How does a new segment take the place of old ones, so that a crash leaves the old or the new?
+//!
+//! ```text
+//! <base>.log.cleaned          all bytes and names are durable; a start removes it
+//!   -> <base>.log.swap        sync; from here on a start completes the replacement
+//! the list of segments        readers find the new segment, whose files are open
+//! old files -> .deleted       sync
+//!   -> <base>.log             sync
+//! ```
+//!
+//! The syncs of the directory keep the steps apart on file systems that reorder renames. None of
+//! them is done from the writer's seat; so that nothing else changes the old segments meanwhile, who
+//! removes or cuts segments completes a replacement first, and is turned away while another thread
+//! is at it. A step that fails can be tried again.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+
+use super::cleaned::CleanSegment;
+use super::sources::Source;
+use crate::error::{Error, Kind, Result};
+use crate::io::Storage;
+use crate::log::Log;
+use crate::log::log::Seat;
+use crate::segment::{FileRole, FileState};
+
+/// What a log knows of its compaction.
+#[derive(Debug, Default)]
+pub(in crate::log) struct Replacements {
+    /// A round is under way.
+    pub(super) is_compacting: AtomicBool,
+    /// There is a replacement. Changes under the seat.
+    is_pending: AtomicBool,
+    pending: Mutex<Option<Replacement>>,
+}
+
+#[derive(Debug)]
+struct Replacement {
+    new: CleanSegment,
+    old: Vec<Source>,
+    now_ms: i64,
+    stage: Stage,
+    /// Snapshots that go with the old segments.
+    snapshots: Vec<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The new files are to be called `.swap`.
+    Announce,
+    /// Readers are to find the new segment.
+    Publish,
+    /// The old files are to be called `.deleted`.
+    Retire,
+    /// The new files are to get their names.
+    Name,
+}
+
+impl Log {
+    /// Begins to replace segments.
+    ///
+    /// # Errors
+    /// `Conflict` while another thread is writing or replacing, and when the old segments are not
+    /// what they were: nothing has happened then.
+    pub(super) fn begin_replacement(
+        &self,
+        (new, old): (CleanSegment, Vec<Source>),
+        now_ms: i64,
+    ) -> std::result::Result<(), (Error, CleanSegment, Vec<Source>)> {
+        let begin = || {
+            let pending = self.replacements.lock()?;
+            if pending.is_some() {
+                return Err(being_replaced());
+            }
+            let mut seat = self.take_seat()?;
+            self.ready(&mut seat)?;
+            let segments = self.segments.load();
+            if !old.iter().all(|source| source.is_current(&segments)) {
+                let message = "the log was changed while it was compacted";
+                return Err(Error::new(Kind::Conflict, message).in_file(&self.dir()));
+            }
+            self.replacements.is_pending.store(true, Ordering::Release);
+            Ok(pending)
+        };
+        let mut pending = match begin() {
+            Ok(pending) => pending,
+            Err(error) => return Err((error, new, old)),
+        };
+        let stage = Stage::Announce;
+        *pending = Some(Replacement { new, old, now_ms, stage, snapshots: Vec::new() });
+        Ok(())
+    }
+
+    /// Completes the replacement of segments, if there is one that is not complete.
+    ///
+    /// # Errors
+    /// `Conflict` while another thread is at it or is writing, what the disk says: to be tried
+    /// again. After a sync that failed the log takes no more writes, and the next start completes
+    /// it.
+    pub(in crate::log) fn complete_replacement(&self) -> Result<()> {
+        let mut pending = self.replacements.lock()?;
+        if let Some(replacement) = pending.as_mut() {
+            replacement.complete(self)?;
+            *pending = None;
+            self.replacements.is_pending.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Takes the writer's seat for what removes or cuts segments.
+    ///
+    /// # Errors
+    /// Those of a seat; `Conflict` while segments are being replaced.
+    pub(in crate::log) fn take_settled_seat(&self) -> Result<Seat<'_>> {
+        self.complete_replacement()?;
+        let seat = self.take_seat()?;
+        if self.replacements.is_pending.load(Ordering::Acquire) {
+            return Err(being_replaced().in_file(&self.dir()));
+        }
+        Ok(seat)
+    }
+
+    fn sync_replacement(&self) -> Result<()> {
+        self.folder.storage().sync_dir(&self.dir()).inspect_err(|_| {
+            // Nobody knows any more which names are on the disk.
+            self.is_failed.store(true, Ordering::Release);
+        })
+    }
+}
+
+impl Replacements {
+    fn lock(&self) -> Result<std::sync::MutexGuard<'_, Option<Replacement>>> {
+        match self.pending.try_lock() {
+            Ok(pending) => Ok(pending),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(being_replaced()),
+        }
+    }
+}
+
+impl Replacement {
+    fn complete(&mut self, log: &Log) -> Result<()> {
+        loop {
+            match self.stage {
+                Stage::Announce => {
+                    self.rename(log, FileState::Cleaned, FileState::Swap)?;
+                    log.sync_replacement()?;
+                    self.stage = Stage::Publish;
+                }
+                Stage::Publish => {
+                    self.publish(log)?;
+                    self.stage = Stage::Retire;
+                }
+                Stage::Retire => {
+                    self.retire(log)?;
+                    self.stage = Stage::Name;
+                }
+                Stage::Name => {
+                    self.rename(log, FileState::Swap, FileState::Live)?;
+                    log.sync_replacement()?;
+                    // From now on its files are opened by their names.
+                    self.new.segment.close();
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    // spec: segments 4.8
+    fn publish(&mut self, log: &Log) -> Result<()> {
+        let mut seat = log.take_seat()?;
+        let writer = log.ready(&mut seat)?;
+        let new = &self.new.segment;
+        let is_old = |base| self.old.iter().any(|source| source.base_offset() == base);
+        let list = log.segments.load().without(|segment| is_old(segment.base_offset()));
+        log.segments.store(Arc::new(list.with(Arc::clone(new))));
+        for source in &self.old {
+            source.segment.retire();
+            source.segment.close();
+            let base_offset = source.base_offset();
+            if base_offset != new.base_offset()
+                && writer.producers.snapshots_mut().remove(base_offset)
+            {
+                self.snapshots.push(base_offset);
+            }
+        }
+        Ok(())
+    }
+
+    fn retire(&self, log: &Log) -> Result<()> {
+        for source in &self.old {
+            let base_offset = source.base_offset();
+            log.doom_segment(base_offset, self.now_ms)?;
+            if base_offset >= self.new.next_offset {
+                // A start that finds the new segment removes the old ones only up to its end. One
+                // that it does not remove must not be there without those behind it: what they say
+                // of its keys may be said nowhere else any more.
+                log.sync_replacement()?;
+            }
+        }
+        for offset in &self.snapshots {
+            log.doom_snapshot(*offset, self.now_ms)?;
+        }
+        log.sync_replacement()
+    }
+
+    fn rename(&self, log: &Log, from: FileState, to: FileState) -> Result<()> {
+        let base_offset = self.new.segment.base_offset();
+        // The log first: a start takes an index without one for its own.
+        for role in &FileRole::ALL[..4] {
+            let from = log.folder.file_in(base_offset, *role, from);
+            let to = log.folder.file_in(base_offset, *role, to);
+            rename_if_there(&**log.folder.storage(), &from, &to)?;
+        }
+        Ok(())
+    }
+}
+
+/// Renames a file that may have been renamed before, or may never have been.
+fn rename_if_there(storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
+    match storage.rename(from, to) {
+        Err(error) if error.kind() == Kind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn being_replaced() -> Error {
+    Error::new(Kind::Conflict, "segments of this log are being replaced")
+}

@@ -1,0 +1,141 @@
+//! Which batches and records of a compacted log stay?
+
+use std::collections::HashMap;
+
+use super::key_map::KeyMap;
+use super::transactions::TransactionView;
+use crate::error::Result;
+use crate::index::AbortedTxn;
+use crate::record::filter::{BatchVerdict, FilterRules, Retention};
+use crate::record::{BatchHeader, Record};
+use crate::state::ProducerState;
+
+/// What a round goes by.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) now_ms: i64,
+    /// Where the round ends, exclusive.
+    pub(super) upper_bound: i64,
+    /// Tombstones of the old formats stay in segments that were written to later.
+    pub(super) legacy_horizon_ms: i64,
+    pub(super) last_records: LastRecords,
+}
+
+/// The last batch of each producer that is known: it must not go, or the producer's next sequence
+/// would not be known after the log was read again.
+#[derive(Debug, Default)]
+pub(super) struct LastRecords(HashMap<i64, LastRecord>);
+
+#[derive(Debug)]
+struct LastRecord {
+    data_offset: Option<i64>,
+    producer_epoch: i16,
+}
+
+impl LastRecords {
+    /// Those of the producers now. What a producer writes later lies behind every round that has
+    /// begun.
+    pub(super) fn of(producers: &ProducerState) -> Self {
+        let records = producers.producers().iter().map(|producer| {
+            let data_offset = producer.newest().map(|batch| batch.last_offset);
+            let producer = producer.entry();
+            let data_offset = data_offset.filter(|offset| *offset >= 0);
+            let record = LastRecord { data_offset, producer_epoch: producer.producer_epoch };
+            (producer.producer_id, record)
+        });
+        LastRecords(records.collect())
+    }
+
+    fn has(&self, header: &BatchHeader) -> bool {
+        // spec: cleaner 8
+        header.has_producer_id()
+            && self.0.get(&header.producer_id).is_some_and(|last| match last.data_offset {
+                Some(offset) => header.last_offset() == offset,
+                None => header.is_control() && header.producer_epoch == last.producer_epoch,
+            })
+    }
+}
+
+/// The rules for one segment after the other.
+pub(super) struct CleanRules<'a> {
+    pub(super) map: &'a KeyMap,
+    pub(super) view: &'a mut TransactionView,
+    pub(super) round: &'a Round,
+    pub(super) keeps_legacy_tombstones: bool,
+    /// Of the batch that was judged last.
+    discards_records: bool,
+    /// Records without a key, which go.
+    pub(super) invalid_records: u64,
+    /// What is to stand in the index of transactions after the batch that was judged last.
+    pub(super) aborted: Option<AbortedTxn>,
+}
+
+impl<'a> CleanRules<'a> {
+    pub(super) fn new(
+        map: &'a KeyMap,
+        view: &'a mut TransactionView,
+        round: &'a Round,
+        keeps_legacy_tombstones: bool,
+    ) -> Self {
+        CleanRules {
+            map,
+            view,
+            round,
+            keeps_legacy_tombstones,
+            discards_records: false,
+            invalid_records: 0,
+            aborted: None,
+        }
+    }
+}
+
+impl FilterRules for CleanRules<'_> {
+    // spec: cleaner 7, 8
+    fn judge_batch(&mut self, header: &BatchHeader, batch: &[u8]) -> Result<BatchVerdict> {
+        let is_marker_of_empty_txn = if header.is_control() {
+            let seen = self.view.see_marker(header, batch);
+            self.aborted = seen.aborted;
+            let is_late =
+                header.delete_horizon_ms().is_some_and(|horizon| horizon <= self.round.now_ms);
+            self.discards_records = seen.is_discardable && is_late;
+            seen.is_discardable
+        } else {
+            self.aborted = None;
+            self.discards_records = self.view.see_data(header);
+            false
+        };
+        let retention = if self.round.last_records.has(header)
+            || header.next_offset() == self.round.upper_bound
+        {
+            Retention::RetainEmpty
+        } else if self.discards_records {
+            Retention::Delete
+        } else {
+            Retention::DeleteEmpty
+        };
+        Ok(BatchVerdict { retention, is_marker_of_empty_txn })
+    }
+
+    // spec: cleaner 6
+    fn keeps_record(&mut self, header: &BatchHeader, record: &Record<'_>) -> bool {
+        if self.discards_records {
+            return false;
+        }
+        // What the map does not speak for stays, without a key, too.
+        if header.is_control() || record.offset > self.map.latest_offset() {
+            return true;
+        }
+        let Some(key) = record.key else {
+            self.invalid_records += 1;
+            return false;
+        };
+        let may_stay = record.value.is_some()
+            || if header.magic < 2 {
+                self.keeps_legacy_tombstones
+            } else {
+                let horizon = header.delete_horizon_ms();
+                horizon.is_none_or(|horizon| self.round.now_ms < horizon)
+            };
+        may_stay && record.offset >= self.map.get(key)
+    }
+}

@@ -66,7 +66,7 @@ pub(super) struct Writer {
 }
 
 /// The offsets that everybody may look at.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Offsets {
     pub(super) log_start: AtomicI64,
     pub(super) local_log_start: AtomicI64,
@@ -75,6 +75,20 @@ pub(super) struct Offsets {
     pub(super) last_stable: AtomicI64,
     /// -1 when nothing was uploaded yet, as far as is known.
     pub(super) highest_remote: AtomicI64,
+}
+
+impl Offsets {
+    /// Of a log that was just opened: nothing is known to be replicated or uploaded.
+    pub(super) fn new(log_start: i64, local_log_start: i64, log_end: i64) -> Self {
+        Offsets {
+            log_start: AtomicI64::new(log_start),
+            local_log_start: AtomicI64::new(local_log_start),
+            log_end: AtomicI64::new(log_end),
+            high_watermark: AtomicI64::new(log_start),
+            last_stable: AtomicI64::new(log_start),
+            highest_remote: AtomicI64::new(-1),
+        }
+    }
 }
 
 /// What is known to be durable.

@@ -5,7 +5,7 @@
 //! after a clean stop.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -79,14 +79,7 @@ impl Log {
             folder,
             config: ArcSwap::from_pointee(config),
             segments: ArcSwap::from_pointee(Segments::new(list)),
-            offsets: Offsets {
-                log_start: AtomicI64::new(log_start),
-                local_log_start: AtomicI64::new(local_start),
-                log_end: AtomicI64::new(log_end),
-                high_watermark: AtomicI64::new(log_start),
-                last_stable: AtomicI64::new(log_start),
-                highest_remote: AtomicI64::new(-1),
-            },
+            offsets: Offsets::new(log_start, local_start, log_end),
             saved_epochs: Mutex::new(epochs.1),
             epochs: ArcSwap::new(epochs.0),
             durable: Mutex::new(Durable {

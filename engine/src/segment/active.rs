@@ -1,6 +1,5 @@
 //! The segment that is written to: what only the writer knows of it.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
@@ -8,11 +7,10 @@ use super::folder::Folder;
 use super::index_tails::IndexTails;
 use super::log_segment::{LogSegment, SegmentHandles};
 use super::name::FileRole;
-use super::recent::{BatchPlace, RecentBatches};
-use crate::error::{Error, Kind, Result};
-use crate::index::{AbortedTxn, TimeEntry, txn};
+use super::recent::RecentBatches;
+use crate::error::{Kind, Result};
+use crate::index::{TimeEntry, txn};
 use crate::io::OpenMode;
-use crate::record::validate::BatchView;
 use crate::units::{NO_TIMESTAMP, is_addressable};
 
 /// The largest position in a log.
@@ -49,28 +47,17 @@ pub struct RollParams {
 /// The writer's view of the active segment.
 #[derive(Debug)]
 pub struct ActiveSegment {
-    segment: Arc<LogSegment>,
-    handles: Arc<SegmentHandles>,
-    created_ms: i64,
+    pub(super) segment: Arc<LogSegment>,
+    pub(super) handles: Arc<SegmentHandles>,
+    pub(super) created_ms: i64,
     roll_jitter_ms: i64,
     /// The largest timestamp of the first batch.
-    rolling_timestamp: Option<i64>,
-    bytes_since_index: u64,
-    txn_count: u32,
-    txn_last_offset: Option<i64>,
+    pub(super) rolling_timestamp: Option<i64>,
+    pub(super) bytes_since_index: u64,
+    pub(super) txn_count: u32,
+    pub(super) txn_last_offset: Option<i64>,
     /// A write failed and may have left bytes behind the end.
-    is_dirty_behind: bool,
-}
-
-/// What an append will do to the segment once its bytes are written.
-#[derive(Debug)]
-pub struct SegmentAppend {
-    places: Vec<BatchPlace>,
-    entries: Vec<(BatchPlace, TimeEntry)>,
-    largest: TimeEntry,
-    bytes_since_index: u64,
-    first_timestamp: Option<i64>,
-    end: u64,
+    pub(super) is_dirty_behind: bool,
 }
 
 impl ActiveSegment {
@@ -187,18 +174,6 @@ impl ActiveSegment {
         touch(&self.segment, &self.handles, folder, settings)
     }
 
-    /// Entries that the two indexes may have, as they are; none before they are touched.
-    #[must_use]
-    pub fn index_max_counts(&self) -> Option<(u32, u32)> {
-        self.handles.with_tails(|tails| tails.max_counts())
-    }
-
-    /// Entries that the two indexes have.
-    #[must_use]
-    pub fn index_counts(&self) -> Option<(u32, u32)> {
-        self.handles.with_tails(|tails| tails.counts())
-    }
-
     /// Whether what is to be appended belongs into a new segment. Indexes must have been touched.
     pub fn should_roll(
         &mut self,
@@ -240,151 +215,6 @@ impl ActiveSegment {
         })
     }
 
-    /// Works out what an append of these batches does. Nothing is changed yet.
-    ///
-    /// # Errors
-    /// `OutOfRange` for offsets that the segment cannot address, `InvalidArgument` for more bytes
-    /// than a log may have.
-    pub fn prepare(
-        &self,
-        folder: &Folder,
-        settings: &SegmentSettings,
-        batches: &[BatchView<'_>],
-    ) -> Result<SegmentAppend> {
-        let base_offset = self.base_offset();
-        let (timestamp_ms, offset) = self.segment.max_timestamp(folder)?;
-        let mut append = SegmentAppend {
-            places: Vec::with_capacity(batches.len()),
-            entries: Vec::new(),
-            largest: TimeEntry { timestamp_ms, offset },
-            bytes_since_index: self.bytes_since_index,
-            first_timestamp: (self.size_bytes() == 0)
-                .then(|| batches.first().map(|batch| batch.header.max_timestamp))
-                .flatten(),
-            end: self.size_bytes(),
-        };
-        for batch in batches {
-            // spec: segments 3.3
-            let header = &batch.header;
-            let last_offset = header.last_offset();
-            if !is_addressable(base_offset, last_offset) {
-                let message =
-                    format!("the segment at {base_offset} cannot hold a batch up to {last_offset}");
-                return Err(Error::new(Kind::OutOfRange, message).at_offset(last_offset));
-            }
-            let size_bytes = u64::from(header.size_bytes);
-            let place = BatchPlace {
-                base_offset: header.base_offset,
-                last_offset,
-                position: append.end,
-                size_bytes,
-            };
-            if header.max_timestamp > append.largest.timestamp_ms {
-                append.largest =
-                    TimeEntry { timestamp_ms: header.max_timestamp, offset: last_offset };
-            }
-            if append.bytes_since_index > u64::from(settings.index_interval_bytes) {
-                append.entries.push((place, append.largest));
-                append.bytes_since_index = 0;
-            }
-            append.bytes_since_index += size_bytes;
-            append.end += size_bytes;
-            append.places.push(place);
-        }
-        if append.end > LOG_BYTES_MAX {
-            let message = format!("a log of {} bytes is too large", append.end);
-            return Err(Error::new(Kind::InvalidArgument, message));
-        }
-        Ok(append)
-    }
-
-    /// Writes the bytes of an append behind the end. Nobody sees them yet.
-    pub fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
-        self.cut_what_failed()?;
-        let mut position = self.size_bytes();
-        for part in parts {
-            if let Err(error) = self.handles.log().write_at(part, position) {
-                self.is_dirty_behind = true;
-                // Else what was written of it stays until the next append.
-                let _ = self.cut_what_failed();
-                return Err(error);
-            }
-            position += u64::try_from(part.len()).unwrap_or(u64::MAX);
-        }
-        Ok(())
-    }
-
-    fn cut_what_failed(&mut self) -> Result<()> {
-        if self.is_dirty_behind {
-            self.handles.log().set_size(self.size_bytes())?;
-            self.is_dirty_behind = false;
-        }
-        Ok(())
-    }
-
-    /// Adds aborted transactions to the transaction index. Readers see them after
-    /// [`commit_txns`](Self::commit_txns).
-    pub fn write_txns(&self, folder: &Folder, aborted: &[AbortedTxn]) -> Result<()> {
-        let Some(first) = aborted.first() else { return Ok(()) };
-        if self.txn_last_offset.is_some_and(|last| last >= first.last_offset) {
-            let message = format!(
-                "an aborted transaction that ends at {} cannot follow one that ends at {}",
-                first.last_offset,
-                self.txn_last_offset.unwrap_or(-1)
-            );
-            return Err(Error::new(Kind::InvalidArgument, message));
-        }
-        let file = self.handles.index_or_new(&self.segment, folder, FileRole::TxnIndex)?;
-        let entries: Vec<u8> = aborted.iter().flat_map(AbortedTxn::encode).collect();
-        let size = u64::try_from(txn::ENTRY_SIZE).unwrap_or(u64::MAX);
-        let position = u64::from(self.txn_count).saturating_mul(size);
-        file.write_at(&entries, position)?;
-        Ok(())
-    }
-
-    /// Takes back what [`write_txns`](Self::write_txns) wrote.
-    pub fn forget_txns(&self, folder: &Folder) {
-        if let Ok(Some(file)) = self.handles.index(&self.segment, folder, FileRole::TxnIndex) {
-            let size = u64::try_from(txn::ENTRY_SIZE).unwrap_or(u64::MAX);
-            // Entries behind the count are written over by the next, and cut with the roll.
-            let _ = file.set_size(u64::from(self.txn_count).saturating_mul(size));
-        }
-    }
-
-    /// Lets readers see the transactions.
-    pub fn commit_txns(&mut self, aborted: &[AbortedTxn]) {
-        if let Some(last) = aborted.last() {
-            let count = u32::try_from(aborted.len()).unwrap_or(u32::MAX);
-            self.txn_count = self.txn_count.saturating_add(count);
-            self.txn_last_offset = Some(last.last_offset);
-            self.segment.set_entry_count(FileRole::TxnIndex, Some(self.txn_count));
-        }
-    }
-
-    /// Takes an append whose bytes are written, and lets readers see it.
-    pub fn commit(&mut self, append: &SegmentAppend) {
-        let largest = append.largest;
-        self.segment.set_max_timestamp(Some((largest.timestamp_ms, largest.offset)));
-        if append.first_timestamp.is_some() {
-            self.rolling_timestamp = append.first_timestamp;
-        }
-        self.bytes_since_index = append.bytes_since_index;
-        let written = self.handles.with_tails(|tails| {
-            for (place, largest) in &append.entries {
-                let position = u32::try_from(place.position).unwrap_or(u32::MAX);
-                tails.push(place.last_offset, position, *largest);
-            }
-            tails.written()
-        });
-        if let Some(written) = written {
-            publish_entry_counts(&self.segment, written);
-        }
-        if let Some(recent) = self.segment.recent() {
-            append.places.iter().for_each(|place| recent.push(place));
-        }
-        self.segment.set_size_bytes(append.end);
-    }
-
     /// Writes the index entries that have gathered to their files, and makes these where they are
     /// missing: a flush does, of any segment.
     pub fn write_out_indexes(
@@ -417,113 +247,6 @@ impl ActiveSegment {
             publish_entry_counts(&self.segment, written?);
         }
         self.cut_txn_file(folder)
-    }
-
-    /// Cuts the log in front of the batch that holds `offset` or follows it; gives the bytes that
-    /// went. The files themselves are cut by [`cut_files`](Self::cut_files).
-    ///
-    /// # Errors
-    /// What reading the files fails with: then nothing has changed.
-    pub fn truncate_to(
-        &mut self,
-        folder: &Folder,
-        settings: &SegmentSettings,
-        offset: i64,
-        now_ms: i64,
-    ) -> Result<u64> {
-        // spec: segments 3.7. Everything that may fail comes first.
-        self.touch_indexes(folder, settings)?;
-        let end = self.size_bytes();
-        let place = self.segment.translate(folder, offset)?;
-        let position = place.map_or(end, |place| place.position);
-        let txns = self.txns_below(folder, offset)?;
-        let cut = self.handles.with_tails(|tails| tails.cut(offset)).transpose()?;
-        let from = cut.as_ref().map_or(0, |cut| cut.largest_from);
-        let last = cut.as_ref().map_or(self.none(), |cut| cut.last_time);
-        let largest = self.largest_between(folder, from, position, last)?;
-
-        if position < end {
-            self.segment.truncated();
-            self.segment.set_size_bytes(position);
-            self.segment.set_recent(Some(RecentBatches::new(self.base_offset(), position == 0)));
-            self.is_dirty_behind = true;
-        }
-        if let Some(cut) = cut {
-            self.handles.with_tails(|tails| tails.keep(&cut));
-            publish_entry_counts(&self.segment, (cut.offset_count, cut.time_count));
-        }
-        (self.txn_count, self.txn_last_offset) = txns;
-        self.segment.set_entry_count(FileRole::TxnIndex, Some(self.txn_count));
-        if position == 0 {
-            self.created_ms = now_ms;
-            self.rolling_timestamp = None;
-        }
-        self.bytes_since_index = 0;
-        self.segment.set_max_timestamp(Some((largest.timestamp_ms, largest.offset)));
-        Ok(end - position)
-    }
-
-    /// Cuts the files to what [`truncate_to`](Self::truncate_to) has left. May be done again when
-    /// it fails; appends do the part of it that they depend on.
-    pub fn cut_files(&mut self, folder: &Folder, settings: &SegmentSettings) -> Result<()> {
-        self.cut_what_failed()?;
-        let cut = self.handles.with_tails(|tails| tails.cut_files(settings.index_bytes));
-        cut.transpose()?;
-        self.cut_txn_file(folder)
-    }
-
-    fn none(&self) -> TimeEntry {
-        TimeEntry { timestamp_ms: NO_TIMESTAMP, offset: self.base_offset() }
-    }
-
-    /// How many aborted transactions end before `offset`, and the end of the last of them.
-    fn txns_below(&self, folder: &Folder, offset: i64) -> Result<(u32, Option<i64>)> {
-        let Some(file) = self.handles.index(&self.segment, folder, FileRole::TxnIndex)? else {
-            return Ok((0, None));
-        };
-        let count = usize::try_from(self.txn_count).unwrap_or(usize::MAX);
-        let mut entries = vec![0; count.saturating_mul(txn::ENTRY_SIZE)];
-        let read = file.read_at(&mut entries, 0)?;
-        entries.truncate(read);
-        let entries = crate::index::TxnEntries::new(&entries);
-        let kept = entries.count_below(offset);
-        let last = kept.checked_sub(1).and_then(|slot| entries.get(slot));
-        Ok((u32::try_from(kept).unwrap_or(u32::MAX), last.map(|txn| txn.last_offset)))
-    }
-
-    fn cut_txn_file(&self, folder: &Folder) -> Result<()> {
-        let Some(file) = self.handles.index(&self.segment, folder, FileRole::TxnIndex)? else {
-            return Ok(());
-        };
-        let size = u64::try_from(txn::ENTRY_SIZE).unwrap_or(u64::MAX);
-        let size = u64::from(self.txn_count).saturating_mul(size);
-        if file.metadata()?.size_bytes > size {
-            file.set_size(size)?;
-        }
-        Ok(())
-    }
-
-    /// The largest timestamp of the batches between two positions, or what is known already.
-    fn largest_between(
-        &self,
-        folder: &Folder,
-        from: u64,
-        end: u64,
-        known: TimeEntry,
-    ) -> Result<TimeEntry> {
-        // spec: segments 3.7
-        let mut largest = known;
-        self.segment.for_each_header(folder, from, |header, position, _| {
-            if position >= end {
-                return Ok(ControlFlow::Break(()));
-            }
-            if header.max_timestamp > largest.timestamp_ms {
-                largest =
-                    TimeEntry { timestamp_ms: header.max_timestamp, offset: header.last_offset() };
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(largest)
     }
 
     /// Ends the writing: what readers share of it stays. Its files must be
@@ -572,7 +295,10 @@ fn touch(
     Ok(())
 }
 
-fn publish_entry_counts(segment: &LogSegment, (offset_entries, time_entries): (u32, u32)) {
+pub(super) fn publish_entry_counts(
+    segment: &LogSegment,
+    (offset_entries, time_entries): (u32, u32),
+) {
     segment.set_entry_count(FileRole::OffsetIndex, Some(offset_entries));
     segment.set_entry_count(FileRole::TimeIndex, Some(time_entries));
 }

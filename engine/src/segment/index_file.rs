@@ -88,3 +88,59 @@ impl<K: Fn(&[u8]) -> i64> IndexFile<'_, K> {
         Ok(u64::try_from(found).unwrap_or(u64::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::bytes;
+    use crate::io::{OpenMode, SimDisk, Storage};
+
+    /// A file of 8-byte entries with these keys, and zeros behind.
+    fn file(keys: &[i32]) -> Box<dyn File> {
+        let file = SimDisk::new().open(Path::new("/index"), OpenMode::CreateNew).unwrap();
+        let entries = keys.iter().flat_map(|key| [key.to_be_bytes(), [9; 4]].concat());
+        file.write_at(&entries.collect::<Vec<u8>>(), 0).unwrap();
+        file.set_size(u64::try_from(keys.len() * 8 + 800).unwrap()).unwrap();
+        file
+    }
+
+    fn key(entry: &[u8]) -> i64 {
+        bytes::get_i32(entry, 0).map_or(i64::MAX, i64::from)
+    }
+
+    #[test]
+    fn every_target_is_found_from_every_guess() {
+        for count in [0, 1, 2, 511, 512, 513, 1500, 3000] {
+            let keys: Vec<i32> = (0..count).map(|slot| slot * 3 + 5).collect();
+            let file = file(&keys);
+            let count = u64::try_from(count).unwrap();
+            let index = IndexFile { file: &*file, entry_size: 8, count, key };
+            for target in (-1..i64::try_from(count).unwrap() * 3 + 9).step_by(7) {
+                let below = keys.iter().filter(|key| i64::from(**key) <= target).count();
+                let wanted = below.checked_sub(1).map(|slot| (slot, keys[slot]));
+                for guess in [0, count / 2, count, u64::MAX / 2] {
+                    let found = index.lower_bound(target, guess).unwrap();
+                    let found = found.map(|(slot, entry)| {
+                        (usize::try_from(slot).unwrap(), bytes::get_i32(&entry, 0).unwrap())
+                    });
+                    assert_eq!(found, wanted, "{target} of {count} from {guess}");
+                }
+            }
+            let last = index.last().unwrap().map(|entry| key(&entry));
+            assert_eq!(last, keys.last().map(|key| i64::from(*key)));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_shorter_than_its_count_ends_the_search() {
+        let file = file(&[1, 2, 3]);
+        file.set_size(20).unwrap();
+        let index = IndexFile { file: &*file, entry_size: 8, count: 2000, key };
+        let found = index.lower_bound(i64::MAX, 1000).unwrap();
+        assert!(found.is_none_or(|(slot, _)| slot < 2));
+        assert_eq!(index.all().unwrap().len(), 16);
+        assert_eq!(index.entry(2).unwrap(), None);
+    }
+}

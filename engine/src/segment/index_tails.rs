@@ -159,16 +159,6 @@ impl IndexTails {
         (self.offset.written(), self.time.written())
     }
 
-    /// Entries in all: of the offset index and of the time index.
-    pub(super) fn counts(&self) -> (u32, u32) {
-        (self.offset.count(), self.time.count())
-    }
-
-    /// How many entries there may be: of the offset index and of the time index.
-    pub(super) fn max_counts(&self) -> (u32, u32) {
-        (self.offset.max_count, self.time.max_count)
-    }
-
     /// Whether the segment must be rolled before another entry is added.
     pub(super) fn is_full(&self) -> bool {
         // spec: indexes 1.3. The last slot of the time index is kept for roll and close.

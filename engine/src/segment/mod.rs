@@ -2,6 +2,8 @@
 //! it, and its indexes made anew.
 
 pub mod active;
+pub mod append;
+mod cut;
 pub mod damage;
 pub mod folder;
 mod index_file;

@@ -356,3 +356,62 @@ fn place(header: &BatchHeader, position: u64) -> BatchPlace {
 fn relative(base_offset: i64, entry: &[u8], at: usize) -> i64 {
     base_offset.wrapping_add(i64::from(bytes::get_i32(entry, at).unwrap_or(0)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::index::OffsetEntries;
+    use crate::io::SimDisk;
+    use crate::segment::OpenFiles;
+
+    /// A sealed segment at 100 with this offset index and an empty log.
+    fn segment(entries: &[(i32, i32)]) -> (Folder, Arc<LogSegment>, Vec<u8>) {
+        let disk = SimDisk::new();
+        let bytes: Vec<u8> = entries
+            .iter()
+            .flat_map(|(offset, position)| [offset.to_be_bytes(), position.to_be_bytes()].concat())
+            .collect();
+        let dir = Path::new("/orders-0");
+        disk.put(&dir.join("00000000000000000100.log"), Vec::new(), None).unwrap();
+        disk.put(&dir.join("00000000000000000100.index"), bytes.clone(), None).unwrap();
+        let folder = Folder::new(Arc::new(disk), dir, OpenFiles::new(10));
+        (folder, Arc::new(LogSegment::new(100, 0)), bytes)
+    }
+
+    #[test]
+    fn a_fetch_is_bounded_as_the_whole_index_says() {
+        for count in [0, 1, 2, 3, 600, 1400] {
+            let entries: Vec<(i32, i32)> = (1..=count).map(|n| (n * 2, n * 10)).collect();
+            let (folder, segment, bytes) = segment(&entries);
+            let whole = OffsetEntries::new(&bytes, 100);
+            for position in [0_i32, 5, 10, 20, 6000, 14_000, i32::MAX] {
+                for size in [0_i32, 1, 5, 10, 4000, i32::MAX] {
+                    let wanted = whole.fetch_upper_bound_offset(position, size);
+                    let found = segment
+                        .fetch_upper_bound_offset(
+                            &folder,
+                            u64::from(position.unsigned_abs()),
+                            u64::from(size.unsigned_abs()),
+                        )
+                        .unwrap();
+                    assert_eq!(
+                        found,
+                        wanted.map(|entry| entry.offset),
+                        "{position} {size} {count}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_segment_that_is_gone_is_not_found() {
+        let (folder, segment, _) = segment(&[]);
+        folder.renamed(Path::new("/elsewhere"));
+        let error = segment.translate(&folder, 100).unwrap_err();
+        assert_eq!(error.kind(), crate::Kind::NotFound);
+        assert!(!segment.is_open());
+    }
+}

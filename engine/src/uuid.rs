@@ -19,6 +19,29 @@ impl Uuid {
         Uuid((low as u128).to_be_bytes())
     }
 
+    /// A new id, as random as the keys of the standard library's hash maps; its text does not begin
+    /// with a dash.
+    #[must_use]
+    pub fn random() -> Self {
+        use std::hash::{BuildHasher, RandomState};
+        loop {
+            let half = |number: u64| RandomState::new().hash_one(number).to_be_bytes();
+            let (first, second) = (half(0), half(1));
+            let mut bytes = [0; 16];
+            for (to, from) in bytes.iter_mut().zip(first.iter().chain(&second)) {
+                *to = *from;
+            }
+            // Version 4, variant 1.
+            let [_, _, _, _, _, _, version, _, variant, ..] = &mut bytes;
+            *version = (*version & 0x0f) | 0x40;
+            *variant = (*variant & 0x3f) | 0x80;
+            let id = Uuid(bytes);
+            if !id.to_string().starts_with('-') {
+                return id;
+            }
+        }
+    }
+
     /// Reads the text form: 22 characters of base64url, or 24 with their padding. `None` for
     /// anything else.
     #[must_use]
@@ -75,6 +98,16 @@ mod tests {
         let seen = "dQXn6_shsHA9xXaWVqaNIw";
         assert_eq!(Uuid::parse(seen).unwrap().to_string(), seen);
         assert_eq!(Uuid::parse("dQXn6_shsHA9xXaWVqaNIw=="), Uuid::parse(seen));
+    }
+
+    #[test]
+    fn random_ids_differ_and_are_of_version_4() {
+        let ids: std::collections::BTreeSet<Uuid> = (0..1000).map(|_| Uuid::random()).collect();
+        assert_eq!(ids.len(), 1000);
+        for id in ids {
+            assert_eq!((id.0[6] >> 4, id.0[8] >> 6), (4, 2));
+            assert!(!id.to_string().starts_with('-'));
+        }
     }
 
     #[test]

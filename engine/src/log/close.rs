@@ -2,7 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use super::log::Log;
+use super::flush::FlushWork;
+use super::log::{Log, Seat, Writer};
 use crate::error::Result;
 
 impl Log {
@@ -12,23 +13,59 @@ impl Log {
     /// # Errors
     /// The first thing that failed; the log is closed all the same, as after a crash.
     pub fn close(&self) -> Result<()> {
-        // spec: segments 6.10, 7
         // What a compaction could not complete the next start does.
         let _ = self.complete_replacement();
-        let mut seat = self.take_seat_anyway()?;
+        let seat = self.take_seat_anyway()?;
+        let Some((work, now_ms)) = self.close_from(seat)? else { return Ok(()) };
+        let outcome = self.sync(&work);
+        self.complete_flush(&work, outcome, now_ms)
+    }
+
+    /// Closes the log but for the syncs, so that a host can do those of many logs at once: files
+    /// get the form that they have at rest, a snapshot is taken, and what is to be synced is told,
+    /// with the writer's clock. `None` when all is durable. Waits for whoever is writing.
+    ///
+    /// # Errors
+    /// As [`close`](Self::close).
+    pub fn begin_close(&self) -> Result<Option<(FlushWork, i64)>> {
+        let _ = self.complete_replacement();
+        let seat = self.wait_for_seat()?;
+        self.close_from(seat)
+    }
+
+    fn close_from(&self, mut seat: Seat<'_>) -> Result<Option<(FlushWork, i64)>> {
+        // spec: segments 6.10, 7
         let writer = seat.writer()?;
         let now_ms = writer.now_ms;
-        let mut outcome = Ok(());
-        if !self.is_failed() {
-            outcome = if writer.is_unsettled { self.settle(writer) } else { Ok(()) };
-            // The last flush would make the indexes of an empty segment, at their full length.
-            let settings = self.config.load().segment();
-            let active = &mut writer.active;
-            outcome = outcome.and_then(|()| active.touch_indexes(&self.folder, &settings));
-            outcome = outcome.and_then(|()| active.finish_files(&self.folder));
-            outcome = outcome.and_then(|()| self.take_snapshot(writer));
-            outcome = outcome.and_then(|()| self.flush(true, now_ms));
+        let outcome = if self.is_failed() { Ok(None) } else { self.finish(writer) };
+        self.leave(seat);
+        Ok(outcome?.map(|work| (work, now_ms)))
+    }
+
+    fn finish(&self, writer: &mut Writer) -> Result<Option<FlushWork>> {
+        if writer.is_unsettled {
+            self.settle(writer)?;
         }
+        // The last flush would make the indexes of an empty segment, at their full length.
+        let settings = self.config.load().segment();
+        writer.active.touch_indexes(&self.folder, &settings)?;
+        writer.active.finish_files(&self.folder)?;
+        self.take_snapshot(writer)?;
+        self.prepare_flush(self.log_end_offset(), true)
+    }
+
+    /// Closes the log as it is, without a write: for one whose disk has failed, or that is to be
+    /// deleted. Whoever is writing to it is not waited for, and cannot write again.
+    pub fn abandon(&self) {
+        self.is_failed.store(true, Ordering::Release);
+        self.is_closed.store(true, Ordering::Release);
+        if let Ok(seat) = self.take_seat_anyway() {
+            self.leave(seat);
+        }
+    }
+
+    /// Turns everybody away and lets go of the files.
+    fn leave(&self, seat: Seat<'_>) {
         self.is_closed.store(true, Ordering::Release);
         if let Some(writer) = seat.leave() {
             writer.active.close();
@@ -36,6 +73,5 @@ impl Log {
         for segment in self.segments.load().iter() {
             segment.close();
         }
-        outcome
     }
 }

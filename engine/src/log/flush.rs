@@ -21,7 +21,7 @@ pub struct FlushWork {
     /// Records and their indexes.
     files: Vec<Arc<dyn File>>,
     /// Snapshots, to be synced after the records.
-    snapshots: Vec<(i64, Arc<dyn File>)>,
+    snapshots: Vec<(i64, Option<Arc<dyn File>>)>,
     sync_dir: bool,
     end_offset: i64,
     truncations: u64,
@@ -37,7 +37,13 @@ impl FlushWork {
     /// The files to be synced when the first are.
     #[must_use]
     pub fn snapshots(&self) -> Vec<&dyn File> {
-        self.snapshots.iter().map(|(_, file)| &**file).collect()
+        self.snapshots.iter().filter_map(|(_, file)| file.as_deref()).collect()
+    }
+
+    /// Lets go of the files, for a host that syncs the file system as a whole.
+    pub fn let_go(&mut self) {
+        self.files.clear();
+        self.snapshots.iter_mut().for_each(|(_, file)| *file = None);
     }
 
     /// Whether the directory is to be synced, too.
@@ -63,19 +69,32 @@ impl Log {
     /// if `inclusive`. The same errors as [`flush`](Self::flush).
     pub fn flush_to(&self, end_offset: i64, inclusive: bool, now_ms: i64) -> Result<()> {
         let Some(work) = self.prepare_flush(end_offset, inclusive)? else { return Ok(()) };
-        let storage = self.folder.storage();
-        let mut outcome: Result<()> = storage.sync_files(&work.files()).into_iter().collect();
-        if outcome.is_ok() {
-            outcome = storage.sync_files(&work.snapshots()).into_iter().collect();
-        }
-        if outcome.is_ok() && work.sync_dir {
-            outcome = match storage.sync_dir(&self.dir()) {
-                // spec: segments 4.4. The directory may be on its way out.
-                Err(error) if error.kind() == Kind::NotFound => Ok(()),
-                other => other,
-            };
-        }
+        let outcome = self.sync(&work);
         self.complete_flush(&work, outcome, now_ms)
+    }
+
+    /// Syncs what a flush has to, in its order; [`complete_flush`](Self::complete_flush) is told
+    /// how it went.
+    ///
+    /// # Errors
+    /// The first sync that failed.
+    pub fn sync(&self, work: &FlushWork) -> Result<()> {
+        let storage = self.folder.storage();
+        storage.sync_files(&work.files()).into_iter().collect::<Result<()>>()?;
+        storage.sync_files(&work.snapshots()).into_iter().collect::<Result<()>>()?;
+        if work.sync_dir { self.sync_folder() } else { Ok(()) }
+    }
+
+    /// Makes the names in the directory durable.
+    ///
+    /// # Errors
+    /// What the disk says; that the directory is gone is none.
+    pub fn sync_folder(&self) -> Result<()> {
+        match self.folder.storage().sync_dir(&self.dir()) {
+            // spec: segments 4.4. The directory may be on its way out.
+            Err(error) if error.kind() == Kind::NotFound => Ok(()),
+            other => other,
+        }
     }
 
     /// Says what is to be synced to make the log durable up to `end_offset`; `None` when it is.
@@ -121,7 +140,7 @@ impl Log {
         for offset in snapshots.into_iter().filter(|offset| *offset <= end_offset) {
             let path = self.folder.file(offset, FileRole::Snapshot);
             match self.folder.storage().open(&path, OpenMode::ReadWrite) {
-                Ok(file) => work.snapshots.push((offset, file.into())),
+                Ok(file) => work.snapshots.push((offset, Some(file.into()))),
                 Err(error) if error.kind() == Kind::NotFound => {}
                 Err(error) => return Err(error),
             }

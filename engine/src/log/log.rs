@@ -156,6 +156,15 @@ impl Log {
         Ok(Seat(seat))
     }
 
+    /// The same once whoever sits there is done: for what must come to pass, such as a rename.
+    pub(super) fn wait_for_seat(&self) -> Result<Seat<'_>> {
+        let seat = self.seat.lock().map_err(|_| self.failed())?;
+        if seat.is_none() {
+            return Err(closed().in_file(&self.dir()));
+        }
+        Ok(Seat(seat))
+    }
+
     /// Whether a sync has failed: then the log takes no more writes until it is opened again.
     #[must_use]
     pub fn is_failed(&self) -> bool {

@@ -12,8 +12,13 @@
 
 use std::fmt;
 
+use crate::uuid::Uuid;
+
 /// Kafka's cache of remote indexes, the one folder that is no log and may be there.
 pub const REMOTE_INDEX_CACHE: &str = "remote-log-index-cache";
+
+/// The longest name that file systems take, in bytes.
+const NAME_SIZE_MAX: usize = 255;
 
 /// What becomes of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,6 +76,28 @@ impl FolderName {
     }
 }
 
+impl FolderName {
+    /// The name of a folder of this kind, with an id that no other has. Of a deleted or stray log
+    /// the topic is cut so that the name fits.
+    // spec: segments 1.1
+    #[must_use]
+    pub fn marked(&self, id: Uuid) -> String {
+        let FolderName { topic, partition, kind } = self;
+        if *kind == FolderKind::Live {
+            return self.to_string();
+        }
+        let hex: String = id.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        let tail = format!("-{partition}.{hex}{}", kind.suffix());
+        let room = match kind {
+            FolderKind::Future => topic.len(),
+            _ => NAME_SIZE_MAX.saturating_sub(tail.len()),
+        };
+        let cut = topic.char_indices().map(|(at, c)| at + c.len_utf8());
+        let end = cut.take_while(|end| *end <= room).last().unwrap_or(0);
+        format!("{}{tail}", topic.get(..end).unwrap_or_default())
+    }
+}
+
 /// What stands before the id of a marked folder.
 fn unmarked(name: &str) -> Option<&str> {
     let (plain, id) = name.rsplit_once('.')?;
@@ -120,6 +147,29 @@ mod tests {
             assert_eq!(parse(&format!("orders-0.-{suffix}")), None, "without an id");
             assert_eq!(parse(&format!("or ders-0.12-{suffix}")), None, "with a blank");
         }
+    }
+
+    #[test]
+    fn marked_names_fit_and_read_back() {
+        let id = Uuid([0xab; 16]);
+        let marked = |topic: &str, kind| {
+            FolderName { topic: topic.to_owned(), partition: 12, kind }.marked(id)
+        };
+        assert_eq!(
+            marked("a.b", FolderKind::Delete),
+            "a.b-12.abababababababababababababababab-delete"
+        );
+        assert_eq!(marked("a.b", FolderKind::Live), "a.b-12");
+        // spec: behaviours MG-017
+        let long = "t".repeat(249);
+        for kind in [FolderKind::Delete, FolderKind::Stray] {
+            let name = marked(&long, kind);
+            assert_eq!(name.len(), 255);
+            assert_eq!(parse(&name).map(|found| (found.1, found.2)), Some((12, kind)));
+        }
+        let future = marked(&long, FolderKind::Future);
+        assert_eq!(parse(&future), Some((long.clone(), 12, FolderKind::Future)));
+        assert!(marked(&"ä".repeat(200), FolderKind::Delete).len() <= 255);
     }
 
     #[test]

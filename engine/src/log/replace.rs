@@ -7,7 +7,7 @@ use crate::io::{OpenMode, Storage};
 
 /// Writes `bytes` beside the file, makes them durable, and gives them the file's name.
 // spec: segments 2.1
-pub(super) fn replace(storage: &dyn Storage, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+pub(crate) fn replace(storage: &dyn Storage, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let beside = dir.join(format!("{name}.tmp"));
     let file = storage.open(&beside, OpenMode::Create)?;
     file.write_at(bytes, 0)?;

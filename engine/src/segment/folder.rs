@@ -1,19 +1,22 @@
 //! Where do the files of a partition lie?
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
 use super::name::{FileName, FileRole, FileState};
 use super::open_files::OpenFiles;
-use crate::io::Storage;
+use crate::error::{Kind, Result};
+use crate::io::{File, OpenMode, Storage};
 
 /// The directory of a partition, which may be renamed while its segments are read.
 #[derive(Debug)]
 pub struct Folder {
     storage: Arc<dyn Storage>,
     path: ArcSwap<PathBuf>,
+    /// Held while the directory gets another name.
+    moving: Mutex<()>,
     open_files: Arc<OpenFiles>,
     state: FileState,
 }
@@ -23,7 +26,8 @@ impl Folder {
     #[must_use]
     pub fn new(storage: Arc<dyn Storage>, path: &Path, open_files: Arc<OpenFiles>) -> Self {
         let path = ArcSwap::from_pointee(path.to_path_buf());
-        Folder { storage, path, open_files, state: FileState::Live }
+        let (moving, state) = (Mutex::default(), FileState::Live);
+        Folder { storage, path, moving, open_files, state }
     }
 
     /// The same directory for the output of a compaction: its files are no part of the log yet.
@@ -32,6 +36,7 @@ impl Folder {
         Folder {
             storage: Arc::clone(&self.storage),
             path: ArcSwap::new(self.path()),
+            moving: Mutex::default(),
             open_files: Arc::clone(&self.open_files),
             state: FileState::Cleaned,
         }
@@ -49,9 +54,36 @@ impl Folder {
         self.path.load_full()
     }
 
-    /// Says that it was renamed.
-    pub fn renamed(&self, path: &Path) {
-        self.path.store(Arc::new(path.to_path_buf()));
+    /// Renames it within its file system. Not durable before the directory around it is synced.
+    ///
+    /// # Errors
+    /// What the disk says: then it has its old name.
+    pub fn rename(&self, to: &Path) -> Result<()> {
+        let _moving = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        self.storage.rename(&self.path.load(), to)?;
+        self.path.store(Arc::new(to.to_path_buf()));
+        Ok(())
+    }
+
+    /// Opens a file of a segment, also while the directory is renamed.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn open(&self, offset: i64, role: FileRole, mode: OpenMode) -> Result<Box<dyn File>> {
+        loop {
+            let path = self.path();
+            let name = FileName { offset, role, state: self.state }.format();
+            match self.storage.open(&path.join(name), mode) {
+                Err(error) if error.kind() == Kind::NotFound => {
+                    // It may have just got another name, which is told when the lock is free.
+                    drop(self.moving.lock().unwrap_or_else(PoisonError::into_inner));
+                    if Arc::ptr_eq(&path, &self.path.load()) {
+                        return Err(error);
+                    }
+                }
+                other => return other,
+            }
+        }
     }
 
     /// The path of a file of a segment.

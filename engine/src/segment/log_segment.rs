@@ -3,7 +3,6 @@
 //! It costs little until it is used: no file is open and no index in memory. Readers and the writer
 //! share it; what the writer has appended becomes visible by [`LogSegment::size_bytes`], last.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -186,11 +185,12 @@ impl LogSegment {
     }
 
     /// A file that was looked up by name is this segment's only if it is not retired yet.
-    fn check_own<T>(&self, opened: Result<T>, path: &Path) -> Result<T> {
+    fn check_own<T>(&self, opened: Result<T>, folder: &Folder) -> Result<T> {
         // After the opening: whoever renames has retired the segment before.
         if self.is_retired.load(Ordering::Acquire) {
             let message = "the segment was replaced by a compaction";
-            return Err(Error::new(Kind::NotFound, message).in_file(path));
+            let path = folder.file(self.base_offset, FileRole::Log);
+            return Err(Error::new(Kind::NotFound, message).in_file(&path));
         }
         opened
     }
@@ -204,9 +204,8 @@ impl LogSegment {
         if let Some(handles) = self.handles.load_full() {
             return Ok(handles);
         }
-        let path = folder.file(self.base_offset, FileRole::Log);
-        let opened = folder.storage().open(&path, OpenMode::ReadWrite);
-        let log = self.check_own(opened, &path)?.into();
+        let opened = folder.open(self.base_offset, FileRole::Log, OpenMode::ReadWrite);
+        let log = self.check_own(opened, folder)?.into();
         let handles = Arc::new(SegmentHandles::new(self, log));
         self.handles.store(Some(Arc::clone(&handles)));
         folder.open_files().opened(self);
@@ -280,10 +279,9 @@ impl SegmentHandles {
         if let Some(file) = self.slot(role).get() {
             return Ok(Some(Arc::clone(file)));
         }
-        let path = folder.file(segment.base_offset, role);
-        let opened = folder.storage().open(&path, OpenMode::ReadWrite);
+        let opened = folder.open(segment.base_offset, role, OpenMode::ReadWrite);
         // Without the check a reader of committed data would miss the index of transactions.
-        let file = match segment.check_own(Ok(opened), &path)? {
+        let file = match segment.check_own(Ok(opened), folder)? {
             Ok(file) => file.into(),
             Err(error) if error.kind() == Kind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -301,8 +299,8 @@ impl SegmentHandles {
         if let Some(file) = self.index(segment, folder, role)? {
             return Ok(file);
         }
-        let path = folder.file(segment.base_offset, role);
-        let file: Arc<dyn File> = folder.storage().open(&path, OpenMode::CreateNew)?.into();
+        let file: Arc<dyn File> =
+            folder.open(segment.base_offset, role, OpenMode::CreateNew)?.into();
         Ok(Arc::clone(self.slot(role).get_or_init(|| file)))
     }
 

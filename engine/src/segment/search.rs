@@ -409,7 +409,8 @@ mod tests {
     #[test]
     fn a_segment_that_is_gone_is_not_found() {
         let (folder, segment, _) = segment(&[]);
-        folder.renamed(Path::new("/elsewhere"));
+        let (storage, open_files) = (Arc::clone(folder.storage()), super::super::OpenFiles::new(1));
+        let folder = Folder::new(storage, Path::new("/elsewhere"), open_files);
         let error = segment.translate(&folder, 100).unwrap_err();
         assert_eq!(error.kind(), crate::Kind::NotFound);
         assert!(!segment.is_open());

@@ -128,6 +128,69 @@ impl MetaProperties {
     }
 }
 
+impl MetaProperties {
+    /// The bytes of the file, as written at `now_ms`, in milliseconds since 1970.
+    // spec: segments 1.1
+    #[must_use]
+    pub fn format(&self, now_ms: i64) -> Vec<u8> {
+        let node_key = if self.version == 0 { "broker.id" } else { "node.id" };
+        let lines = [
+            (node_key, self.node_id.map(|id| id.to_string())),
+            ("directory.id", self.directory_id.map(|id| id.to_string())),
+            ("version", Some(self.version.to_string())),
+            ("cluster.id", self.cluster_id.as_deref().map(escaped)),
+        ];
+        let mut text = format!("#\n#{}\n", date_line(now_ms));
+        for (key, value) in lines {
+            text.extend(value.map(|value| format!("{key}={value}\n")));
+        }
+        text.into_bytes()
+    }
+}
+
+/// A value as a properties file has it.
+fn escaped(value: &str) -> String {
+    let mut text = String::new();
+    for unit in value.encode_utf16() {
+        match u8::try_from(unit) {
+            Ok(byte @ (b'=' | b':' | b'#' | b'!' | b'\\' | b' ')) => {
+                text.extend(['\\', char::from(byte)]);
+            }
+            Ok(byte) if byte.is_ascii_graphic() => text.push(char::from(byte)),
+            _ => text.push_str(&format!("\\u{unit:04X}")),
+        }
+    }
+    text
+}
+
+/// A time as Java prints it: `Sun Nov 29 22:43:26 UTC 2026`.
+fn date_line(now_ms: i64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
+    let seconds = now_ms.div_euclid(1000);
+    let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Years are counted from March in eras of 400, so that the leap day is the last of its year.
+    let from_era = day.saturating_add(719_468);
+    let (era, of_era) = (from_era.div_euclid(146_097), from_era.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let date = of_year - (153 * month + 2) / 5 + 1;
+    let year = year + era * 400 + i64::from(month >= 10);
+    let name = |names: &[&'static str], at: i64| {
+        usize::try_from(at).ok().and_then(|at| names.get(at).copied()).unwrap_or_default()
+    };
+    format!(
+        "{} {} {date:02} {:02}:{:02}:{:02} UTC {year}",
+        name(&DAYS, day.rem_euclid(7)),
+        name(&MONTHS, month),
+        second / 3600,
+        second / 60 % 60,
+        second % 60,
+    )
+}
+
 fn number(properties: &Properties, key: &str) -> Result<Option<i32>> {
     let Some(text) = properties.get(key) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| not(key, "a number", text))
@@ -213,6 +276,20 @@ mod tests {
         assert_eq!((meta.version, meta.node_id), (1, Some(1)));
         assert_eq!(meta.cluster_id.as_deref(), Some("MkU3OEVBNTcwNTJENDM2Qg"));
         assert_eq!(meta.directory_id, Uuid::parse("RRzezt1J-Q0PpGsFojeKKw"));
+    }
+
+    #[test]
+    fn meta_properties_are_written_as_kafka_does() {
+        let meta = MetaProperties::parse(META).unwrap();
+        let at = |text: &str| String::from_utf8(meta.format(text.parse().unwrap())).unwrap();
+        assert_eq!(at("1795992206000").as_bytes(), META);
+        assert!(at("951782400000").starts_with("#\n#Tue Feb 29 00:00:00 UTC 2000\n"));
+        assert!(at("-1").starts_with("#\n#Wed Dec 31 23:59:59 UTC 1969\n"));
+        let odd =
+            MetaProperties { cluster_id: Some("a =:#!\\\u{e4}\n".to_owned()), ..meta.clone() };
+        assert_eq!(MetaProperties::parse(&odd.format(0)).unwrap(), odd);
+        let old = MetaProperties { version: 0, ..meta };
+        assert_eq!(MetaProperties::parse(&old.format(0)).unwrap(), old);
     }
 
     #[test]

@@ -6,5 +6,6 @@ mod compaction;
 mod concurrency;
 mod loader;
 mod local_log;
+mod manager;
 mod segments;
 mod unified_log;

@@ -8,6 +8,7 @@ pub mod kits;
 pub mod live;
 pub mod logs;
 pub mod model;
+pub mod nodes;
 pub mod tool;
 
 use std::path::Path;

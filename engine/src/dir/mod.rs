@@ -1,5 +1,6 @@
 //! Whole log directories.
 
+pub mod engine;
 pub mod files;
 pub mod metadata;
 pub mod pool;

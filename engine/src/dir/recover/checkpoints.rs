@@ -9,7 +9,7 @@ use crate::problem::{Code, Problem, Severity};
 use crate::state::OffsetCheckpoint;
 
 /// More than a checkpoint of a million partitions has.
-const CHECKPOINT_BYTES_MAX: u64 = 512 << 20;
+pub(crate) const CHECKPOINT_BYTES_MAX: u64 = 512 << 20;
 /// More than the marker has.
 const MARKER_BYTES_MAX: u64 = 64 << 10;
 

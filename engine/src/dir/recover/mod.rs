@@ -5,9 +5,9 @@
 //! clean-shutdown marker come last, and the marker only when every partition
 //! is sound. [`recover_log_dir`] does one directory, [`recover_partition`] one partition alone.
 
-mod checkpoints;
+pub(super) mod checkpoints;
 mod directory;
-mod group;
+pub(super) mod group;
 mod options;
 
 pub use directory::{bytes_to_read, recover_log_dir, recover_partition};

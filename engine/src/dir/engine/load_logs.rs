@@ -1,0 +1,288 @@
+//! How are all logs of all directories opened, side by side?
+//!
+//! After an unclean stop a directory is recovered first, in groups that become durable together;
+//! then its logs are opened as after a clean one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
+use super::directory::{LogDir, is_disk_failure};
+use super::load::Look;
+use super::options::EngineOptions;
+use crate::dir::recover::checkpoints::Checkpoints;
+use crate::dir::recover::group::{Group, Member as GroupMember};
+use crate::dir::recover::{DirRecoverOptions, PartitionDone, PartitionSettings};
+use crate::error::{Error, Kind, Result};
+use crate::io::Storage;
+use crate::log::inventory::METADATA_FILE;
+use crate::log::progress::Silent;
+use crate::log::{FolderKind, FolderName, Log, OpenOptions};
+use crate::segment::OpenFiles;
+use crate::segment::rebuild::IndexSettings;
+use crate::state::meta::parse_partition_metadata;
+use crate::uuid::Uuid;
+
+/// Partitions that are recovered together.
+const GROUP: usize = 256;
+/// More than `partition.metadata` has.
+const METADATA_BYTES_MAX: u64 = 64 << 10;
+
+/// A folder that holds a log.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    /// The number of its directory.
+    pub(super) dir: usize,
+    pub(super) path: PathBuf,
+    pub(super) topic: String,
+    pub(super) partition: i32,
+    pub(super) side: Side,
+}
+
+/// What a log is to its partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Current,
+    Future,
+    /// Nothing: it is kept aside.
+    Stray,
+}
+
+/// What came of a folder.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Opened(Box<Log>),
+    /// It was moved aside, to here.
+    Stray(PathBuf),
+    /// It was aside before, and is sound.
+    Recovered,
+    Failed(Error),
+}
+
+struct Loader<'a> {
+    storage: &'a Arc<dyn Storage>,
+    dirs: &'a [LogDir],
+    looks: &'a [Look],
+    options: &'a EngineOptions<'a>,
+    open_files: &'a Arc<OpenFiles>,
+    /// Directories whose disk failed meanwhile: no more of their logs is tried.
+    failed: Vec<AtomicBool>,
+}
+
+/// Opens the logs of all directories.
+pub(super) fn load_logs(
+    storage: &Arc<dyn Storage>,
+    dirs: &[LogDir],
+    looks: &[Look],
+    options: &EngineOptions<'_>,
+    open_files: &Arc<OpenFiles>,
+) -> Vec<(Member, Outcome)> {
+    let failed = dirs.iter().map(|dir| AtomicBool::new(dir.is_offline())).collect();
+    let loader = Loader { storage, dirs, looks, options, open_files, failed };
+    let mut members: Vec<(Member, Option<Error>)> = looks
+        .iter()
+        .flat_map(|look| look.members.iter().map(|member| (member.clone(), None)))
+        .collect();
+    find_duplicates(&mut members);
+    for (number, dir) in dirs.iter().enumerate() {
+        if !dir.is_offline() && !dir.was_clean {
+            loader.recover(number, &mut members);
+        }
+    }
+    if options.threads > 1 {
+        // One by one: logs are of very different sizes.
+        members.into_par_iter().with_max_len(1).map(|member| loader.open(member)).collect()
+    } else {
+        members.into_iter().map(|member| loader.open(member)).collect()
+    }
+}
+
+/// Two folders for one log: which of them is right is not for a program to say.
+fn find_duplicates(members: &mut [(Member, Option<Error>)]) {
+    let mut first: BTreeMap<(String, i32, bool), usize> = BTreeMap::new();
+    let mut pairs = Vec::new();
+    for (at, (member, _)) in members.iter().enumerate().filter(|(_, m)| m.0.side != Side::Stray) {
+        let key = (member.topic.clone(), member.partition, member.side == Side::Future);
+        match first.get(&key) {
+            Some(other) => pairs.push((*other, at)),
+            None => drop(first.insert(key, at)),
+        }
+    }
+    for (one, other) in pairs {
+        let path = |at: usize| members.get(at).map(|(member, _)| member.path.clone());
+        let paths = (path(one), path(other));
+        for (at, path) in [(one, paths.1), (other, paths.0)] {
+            let path = path.unwrap_or_default();
+            let message = format!(
+                "the same log is in {}, too; remove the folder in the log directory that failed \
+                 last",
+                path.display()
+            );
+            if let Some((member, error)) = members.get_mut(at) {
+                *error = Some(Error::new(Kind::Conflict, message).in_file(&member.path));
+            }
+        }
+    }
+}
+
+impl Loader<'_> {
+    fn is_failed(&self, dir: usize) -> bool {
+        self.failed.get(dir).is_none_or(|failed| failed.load(Ordering::Relaxed))
+    }
+
+    fn note(&self, dir: usize, error: &Error) {
+        if is_disk_failure(error)
+            && let Some(failed) = self.failed.get(dir)
+        {
+            failed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes the logs of a directory sound and durable; what cannot be gets its error.
+    fn recover(&self, number: usize, members: &mut [(Member, Option<Error>)]) {
+        let (Some(dir), Some(look)) = (self.dirs.get(number), self.looks.get(number)) else {
+            return;
+        };
+        let settings = |topic: &str| {
+            let config = (self.options.config)(topic);
+            PartitionSettings {
+                index: IndexSettings {
+                    interval_bytes: u64::from(config.index_interval_bytes),
+                    max_size_bytes: usize::try_from(config.segment_index_bytes)
+                        .unwrap_or(usize::MAX),
+                },
+                remote_storage: config.remote_storage,
+            }
+        };
+        let done = |_: PartitionDone<'_>| {};
+        let options = DirRecoverOptions {
+            threads: self.options.threads,
+            allow_loss: true,
+            discard_lost: !self.options.keep_lost,
+            producer_expiration_ms: self.options.producers.producer_id_expiration_ms,
+            ..DirRecoverOptions::new(&settings, &done, self.options.now_ms)
+        };
+        let checkpoints = Checkpoints {
+            recovery_points: look.lines.recovery_points.clone(),
+            log_starts: look.lines.log_starts.clone(),
+            marker: None,
+        };
+        let group = Group {
+            storage: &**self.storage,
+            dir: &dir.path,
+            checkpoints: &checkpoints,
+            options: &options,
+            progress: &Silent,
+            clean: false,
+        };
+        let mut waiting: Vec<&mut (Member, Option<Error>)> = members
+            .iter_mut()
+            .filter(|(member, error)| member.dir == number && error.is_none())
+            .collect();
+        for part in waiting.chunks_mut(GROUP) {
+            if self.is_failed(number) {
+                return;
+            }
+            let list: Vec<GroupMember> = part.iter().map(|(member, _)| of_group(member)).collect();
+            match group.recover(&list) {
+                Ok(plans) => {
+                    for (slot, plan) in part.iter_mut().zip(plans) {
+                        slot.1 = match plan {
+                            Ok(plan) => plan.refusal.map(|refusal| {
+                                Error::corrupt(refusal.reason).in_file(&slot.0.path)
+                            }),
+                            Err(error) => Some(error),
+                        };
+                    }
+                }
+                Err(error) => {
+                    self.note(number, &error);
+                    if let Some(slot) = part.first_mut() {
+                        slot.1 = Some(error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn open(&self, (member, error): (Member, Option<Error>)) -> (Member, Outcome) {
+        let outcome = match error {
+            Some(error) => Err(error),
+            None if self.is_failed(member.dir) => {
+                let message = "not opened: its log directory is offline";
+                Err(Error::new(Kind::Closed, message).in_file(&member.path))
+            }
+            None => self.open_log(&member),
+        };
+        let outcome = outcome.unwrap_or_else(|error| {
+            self.note(member.dir, &error);
+            Outcome::Failed(error)
+        });
+        (member, outcome)
+    }
+
+    fn open_log(&self, member: &Member) -> Result<Outcome> {
+        if member.side == Side::Stray {
+            return Ok(Outcome::Recovered);
+        }
+        if let Some(path) = self.move_aside(member)? {
+            return Ok(Outcome::Stray(path));
+        }
+        let Some(look) = self.looks.get(member.dir) else { return Ok(Outcome::Recovered) };
+        let (topic, partition) = (member.topic.as_str(), member.partition);
+        let options = OpenOptions {
+            clean_shutdown: true,
+            recovery_point: look.lines.recovery_points.get(topic, partition).unwrap_or(0),
+            log_start_offset: look.lines.log_starts.get(topic, partition).unwrap_or(0),
+            topic_id: None,
+            producers: self.options.producers,
+            keep_lost: self.options.keep_lost,
+            open_files: Arc::clone(self.open_files),
+            now_ms: self.options.now_ms,
+        };
+        let config = (self.options.config)(topic);
+        let log = Log::open(Arc::clone(self.storage), &member.path, config, &options)?;
+        if let Some(high_watermark) = look.lines.high_watermarks.get(topic, partition) {
+            log.update_high_watermark(high_watermark.max(0))?;
+        }
+        Ok(Outcome::Opened(Box::new(log)))
+    }
+
+    /// Gives a log that is not assigned to this node another name; `None` when it is.
+    fn move_aside(&self, member: &Member) -> Result<Option<PathBuf>> {
+        let Some(is_stray) = self.options.is_stray else { return Ok(None) };
+        let topic_id = read_topic_id(&**self.storage, &member.path)?;
+        if !is_stray(&member.topic, member.partition, topic_id) {
+            return Ok(None);
+        }
+        let name = FolderName {
+            topic: member.topic.clone(),
+            partition: member.partition,
+            kind: FolderKind::Stray,
+        };
+        let Some(home) = member.path.parent() else { return Ok(None) };
+        let path = home.join(name.marked(Uuid::random()));
+        self.storage.rename(&member.path, &path)?;
+        self.storage.sync_dir(home)?;
+        Ok(Some(path))
+    }
+}
+
+fn of_group(member: &Member) -> GroupMember {
+    let key = Some((member.topic.clone(), member.partition));
+    GroupMember { dir: member.path.clone(), key }
+}
+
+fn read_topic_id(storage: &dyn Storage, dir: &Path) -> Result<Option<Uuid>> {
+    let path = dir.join(METADATA_FILE);
+    match storage.read(&path, METADATA_BYTES_MAX) {
+        Ok(bytes) => {
+            parse_partition_metadata(&bytes).map(Some).map_err(|error| error.in_file(&path))
+        }
+        Err(error) if error.kind() == Kind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -6,11 +6,13 @@
 //! | `cuts` | the power goes, or the process is killed, at every operation |
 //! | `faults` | every operation fails once: a full disk, an I/O error, too many open files, no permission |
 //! | `live` | a log that is written to: the same for its whole life |
+//! | `compaction` | a log that is compacted: the same |
 //! | `killed` | a process that writes to a log is killed, on a real file system |
 //! | `directories` | which directories are recovered |
 //!
 //! Run with `--nocapture` to see how many operations each recovery has and at how many it was cut.
 
+mod compaction;
 mod cuts;
 mod directories;
 mod faults;

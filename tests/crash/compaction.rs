@@ -1,0 +1,254 @@
+//! A log that is compacted: the power goes at every operation, and every operation fails once.
+//!
+//! Whatever is left says the same of every key, holds nothing that was not there, and can be
+//! compacted to the same end.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use siltstone::io::SimDisk;
+use siltstone::io::sim::Operation;
+use siltstone::log::{
+    Cleaner, CleanerOptions, Log, LogConfig, OpenOptions, VerifyOptions, verify_partition,
+};
+use siltstone::problem::Severity;
+use siltstone::record::builder::{BatchBuilder, BatchOptions};
+use siltstone::record::codec::Compressor;
+use siltstone_tests::compacted::{Line, View, lines, view};
+use siltstone_tests::live::{DIR, Marker, NOW_MS};
+
+const EIO: i32 = 5;
+const EMFILE: i32 = 24;
+const ENOSPC: i32 = 28;
+const RETENTION_MS: i64 = 1000;
+/// What a power cut spares: the extremes, and mixtures, in some of which renames are reordered.
+const SEEDS: std::ops::Range<u64> = 0..24;
+
+fn config() -> LogConfig {
+    LogConfig {
+        compact: true,
+        delete: false,
+        segment_bytes: 700,
+        segment_index_bytes: 240,
+        index_interval_bytes: 100,
+        file_delete_delay_ms: 0,
+        delete_retention_ms: RETENTION_MS,
+        min_cleanable_dirty_ratio: 0.0,
+        ..LogConfig::default()
+    }
+}
+
+fn open(disk: &SimDisk, clean_shutdown: bool, recovery_point: i64) -> siltstone::Result<Log> {
+    let options =
+        OpenOptions { clean_shutdown, recovery_point, now_ms: NOW_MS, ..OpenOptions::default() };
+    let log = Log::open(Arc::new(disk.clone()), Path::new(DIR), config(), &options)?;
+    log.update_high_watermark(log.log_end_offset())?;
+    Ok(log)
+}
+
+/// Keys with values, or deleted where the value is 0; by producer 1 in a transaction if so.
+fn append(log: &Log, offset: &mut i64, records: &[(u8, u8)], sequence: Option<i32>) {
+    let mut options =
+        BatchOptions { base_offset: *offset, leader_epoch: 0, ..BatchOptions::default() };
+    if let Some(base_sequence) = sequence {
+        let (producer_id, producer_epoch, is_transactional) = (1, 0, true);
+        options = BatchOptions {
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            is_transactional,
+            ..options
+        };
+    }
+    let mut builder = BatchBuilder::new(options).expect("options");
+    for (key, value) in records {
+        let value = [*value; 20];
+        builder.append(NOW_MS, Some(&[*key]), (value[0] > 0).then_some(&value)).expect("a record");
+    }
+    let mut bytes = Vec::new();
+    builder.write_to(&mut Compressor::new(), &mut bytes).expect("a batch");
+    follow(log, offset, &bytes, records.len());
+}
+
+fn end(log: &Log, offset: &mut i64, abort: bool) {
+    let marker = Marker { offset: *offset, leader_epoch: 0, ..Marker::of(1, 0, abort) };
+    follow(log, offset, &marker.build(), 1);
+}
+
+fn follow(log: &Log, offset: &mut i64, bytes: &[u8], records: usize) {
+    log.append_as_follower(bytes, i32::MAX, NOW_MS).expect("an append");
+    *offset += i64::try_from(records).expect("few");
+}
+
+/// Seven segments, of which the last is active, closed cleanly and durable.
+fn made() -> SimDisk {
+    let disk = SimDisk::new();
+    let log = open(&disk, true, 0).expect("a log");
+    let at = &mut 0;
+    append(&log, at, &[(1, 1), (2, 1), (3, 1)], None);
+    append(&log, at, &[(4, 1), (5, 1)], Some(0));
+    end(&log, at, true);
+    log.roll(NOW_MS).expect("a roll");
+    append(&log, at, &[(1, 2), (6, 1), (7, 1)], None);
+    append(&log, at, &[(2, 0), (8, 1)], None);
+    log.roll(NOW_MS).expect("a roll");
+    append(&log, at, &[(7, 2)], Some(2));
+    append(&log, at, &[(9, 1), (9, 2)], None);
+    log.roll(NOW_MS).expect("a roll");
+    append(&log, at, &[(9, 0), (8, 0)], None);
+    end(&log, at, false);
+    log.roll(NOW_MS).expect("a roll");
+    append(&log, at, &[(4, 3), (6, 3), (10, 3)], None);
+    append(&log, at, &[(11, 1), (12, 1), (13, 1), (14, 1)], None);
+    log.roll(NOW_MS).expect("a roll");
+    append(&log, at, &[(11, 0), (12, 0), (13, 0), (14, 0)], Some(3));
+    end(&log, at, false);
+    log.roll(NOW_MS).expect("a roll");
+    append(&log, at, &[(1, 9)], None);
+    log.close().expect("a clean stop");
+    disk.settle();
+    disk
+}
+
+/// Three rounds with a small map, at whose end tombstones and markers are gone.
+fn compact(log: &Log, from: &mut (usize, Option<i64>)) -> siltstone::Result<()> {
+    let options = CleanerOptions {
+        dedupe_buffer_bytes: 24 * 10,
+        io_buffer_bytes: 64,
+        step_bytes: 100,
+        ..CleanerOptions::default()
+    };
+    let mut cleaner = Cleaner::new(options);
+    while from.0 < 4 {
+        let now_ms = NOW_MS + RETENTION_MS * i64::try_from(from.0).expect("few");
+        let range = log.cleanable(from.1, now_ms)?;
+        let done = log.compact(&mut cleaner, &range, now_ms)?;
+        *from = (from.0 + 1, Some(done.end_offset));
+        log.delete_due_files(i64::MAX)?;
+    }
+    Ok(())
+}
+
+/// What is known before and after.
+struct Known {
+    before: BTreeSet<Line>,
+    view: View,
+    after: Vec<Line>,
+    end_offset: i64,
+    operations: Vec<Operation>,
+    /// Operations of the opening.
+    opening: u64,
+}
+
+impl Known {
+    fn of(disk: &SimDisk) -> Self {
+        let disk = disk.fork();
+        let log = open(&disk, true, 0).expect("a log");
+        let before = lines(&log);
+        drop(log);
+        let disk = disk.fork();
+        let begin = disk.operation_count();
+        let log = open(&disk, true, 0).expect("a log");
+        let opening = disk.operation_count() - begin;
+        compact(&log, &mut (0, None)).expect("a log that is compacted");
+        let operations = disk.operations();
+        let known = Known {
+            view: view(&before),
+            before: before.into_iter().collect(),
+            after: lines(&log),
+            end_offset: log.log_end_offset(),
+            operations: operations[usize::try_from(begin).expect("few")..].to_vec(),
+            opening,
+        };
+        known.check(&log, "uncut");
+        assert!(known.after.len() * 2 < known.before.len() + 4, "{:#?}", known.after);
+        known
+    }
+
+    /// What must hold of every log that is left.
+    fn check(&self, log: &Log, when: &str) {
+        let left = lines(log);
+        assert_eq!(view(&left), self.view, "{when}: other keys, of {left:#?}");
+        let invented = left.iter().find(|line| !self.before.contains(line));
+        assert_eq!(invented, None, "{when}");
+        let missing = self.after.iter().find(|line| !left.contains(line));
+        assert_eq!(missing, None, "{when}");
+        assert_eq!(log.log_end_offset(), self.end_offset, "{when}");
+    }
+
+    /// Compacts what is left, and looks at the files.
+    fn check_end(&self, disk: &SimDisk, log: &Log, when: &str) {
+        compact(log, &mut (0, None)).unwrap_or_else(|error| panic!("{when}: {error}"));
+        self.check(log, when);
+        log.close().unwrap_or_else(|error| panic!("{when}: {error}"));
+        let options = VerifyOptions { now_ms: NOW_MS, ..VerifyOptions::default() };
+        let report = verify_partition(disk, Path::new(DIR), &options).expect("a look");
+        let grave = report.problems.iter().filter(|p| p.severity >= Severity::Repairable);
+        let grave: Vec<String> = grave.map(ToString::to_string).collect();
+        assert!(grave.is_empty(), "{when}: {grave:?}");
+        let files = disk.snapshot(Path::new(DIR)).expect("a directory");
+        let is_left = |name: &String| [".cleaned", ".swap"].iter().any(|end| name.ends_with(end));
+        let names = files.entries.keys().map(|path| path.display().to_string());
+        assert_eq!(names.filter(is_left).collect::<Vec<_>>(), [""; 0], "{when}");
+    }
+}
+
+#[test]
+fn the_power_goes_at_every_operation_of_a_compaction() {
+    let disk = made();
+    let known = Known::of(&disk);
+    let mut cut = 0;
+    for (number, operation) in (0_u64..).zip(&known.operations) {
+        if number < known.opening || !operation.is_change {
+            continue;
+        }
+        let run = disk.fork();
+        run.crash_at(run.operation_count() + number);
+        let log = open(&run, true, 0).expect("a log");
+        compact(&log, &mut (0, None)).expect_err("the power goes");
+        drop(log);
+        assert!(run.is_off(), "operation {number} did not come");
+        cut += 1;
+        for seed in SEEDS {
+            let when = format!("cut at {number} ({operation}), seed {seed}");
+            let left = run.after_crash(seed);
+            let log = open(&left, false, known.end_offset)
+                .unwrap_or_else(|error| panic!("{when}: {error}"));
+            known.check(&log, &when);
+            known.check_end(&left, &log, &when);
+        }
+    }
+    println!("cut at {cut} of {} operations", known.operations.len());
+    assert!(cut > 100, "{cut} changes");
+}
+
+#[test]
+fn every_operation_of_a_compaction_fails_once() {
+    let disk = made();
+    let known = Known::of(&disk);
+    for (number, operation) in
+        (0_u64..).zip(&known.operations).skip(usize::try_from(known.opening).expect("few"))
+    {
+        for errno in [EIO, ENOSPC, EMFILE] {
+            let when = format!("error {errno} at {number} ({operation})");
+            let run = disk.fork();
+            run.fail_at(run.operation_count() + number, errno);
+            let mut log = open(&run, true, 0).expect("a log");
+            let mut from = (0, None);
+            if compact(&log, &mut from).is_err() {
+                if log.is_failed() {
+                    assert!(when.contains("sync"), "{when}: the log must be opened again");
+                    drop(log);
+                    log = open(&run, false, known.end_offset)
+                        .unwrap_or_else(|error| panic!("{when}: {error}"));
+                }
+                known.check(&log, &when);
+                // The log is written to as before.
+                compact(&log, &mut from).unwrap_or_else(|error| panic!("{when}: {error}"));
+            }
+            known.check(&log, &when);
+            known.check_end(&run, &log, &when);
+        }
+    }
+}

@@ -26,7 +26,7 @@ pub struct Shape {
     pub batch_bytes: usize,
     /// How its records are compressed.
     pub codec: Codec,
-    /// So many idempotent producers take turns.
+    /// So many idempotent producers take turns; with 0 the batches are of no such producer.
     pub producers: usize,
 }
 
@@ -97,15 +97,18 @@ impl Batches {
         let turn = self.made % self.sequences.len();
         let sequence = self.sequences.get_mut(turn).ok_or("no producer")?;
         let timestamp_ms = FIRST_TIMESTAMP_MS + i64::try_from(self.made)?;
-        self.builder.restart(BatchOptions {
+        let mut options = BatchOptions {
             base_offset: self.next_offset,
             leader_epoch: 0,
             compression: self.shape.codec.into(),
-            producer_id: FIRST_PRODUCER_ID + i64::try_from(turn)?,
-            producer_epoch: 0,
-            base_sequence: *sequence,
             ..BatchOptions::default()
-        })?;
+        };
+        if self.shape.producers > 0 {
+            options.producer_id = FIRST_PRODUCER_ID + i64::try_from(turn)?;
+            options.producer_epoch = 0;
+            options.base_sequence = *sequence;
+        }
+        self.builder.restart(options)?;
         let values = self.values.chunks_exact(VALUE_SIZE).cycle();
         for value in values.skip(self.made * 37 % VALUES).take(self.records) {
             self.builder.append(timestamp_ms, None, Some(value))?;

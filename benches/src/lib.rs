@@ -5,10 +5,12 @@ pub mod batches;
 pub mod cache;
 pub mod directory;
 pub mod limits;
+pub mod live_limits;
 pub mod payload;
 pub mod rounds;
 pub mod segment;
 pub mod state;
+pub mod supply;
 
 /// A benchmark that cannot go on says why and ends.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -152,7 +152,10 @@ pub fn open_lz4(log: &[u8]) -> Result<usize> {
 
 /// Opens the blocks of a frame as Kafka writes it: a header of seven bytes, blocks, an end mark of
 /// zeros.
-fn lz4_blocks(frame: &[u8], out: &mut [u8]) -> Result<usize> {
+///
+/// # Errors
+/// When it is not such a frame.
+pub fn lz4_blocks(frame: &[u8], out: &mut [u8]) -> Result<usize> {
     const IS_PLAIN: u32 = 1 << 31;
     let (mut rest, mut opened) = (frame.get(7..).ok_or("no frame")?, 0);
     loop {

@@ -106,7 +106,7 @@ impl IndexTail {
 
 /// The offset and the time index of the segment that is written to.
 #[derive(Debug)]
-pub(super) struct IndexTails {
+pub struct IndexTails {
     base_offset: i64,
     offset: IndexTail,
     time: IndexTail,
@@ -128,7 +128,10 @@ pub(super) struct IndexCut {
 impl IndexTails {
     /// The tails of two files whose entries are all valid. The files get their full length, as they
     /// have while a segment is active.
-    pub(super) fn open(
+    ///
+    /// # Errors
+    /// What the files say.
+    pub fn open(
         base_offset: i64,
         (offset_file, time_file): (Arc<dyn File>, Arc<dyn File>),
         max_size_bytes: u32,
@@ -176,7 +179,7 @@ impl IndexTails {
     /// Adds the entries of one batch: its last offset at its position, and the largest timestamp
     /// so far. An index that is full, or whose file already goes further, stays as it is: look-ups
     /// scan a little further then.
-    pub(super) fn push(&mut self, last_offset: i64, position: u32, largest: TimeEntry) {
+    pub fn push(&mut self, last_offset: i64, position: u32, largest: TimeEntry) {
         // spec: segments 3.3
         let rises = self.offset.count() == 0 || last_offset > self.last_offset;
         let fits = is_addressable(self.base_offset, last_offset);
@@ -209,7 +212,10 @@ impl IndexTails {
     }
 
     /// Writes what has gathered.
-    pub(super) fn write_out(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// What the files say; nothing is lost.
+    pub fn write_out(&mut self) -> Result<()> {
         self.offset.write_out()?;
         self.time.write_out()
     }

@@ -22,11 +22,15 @@ impl Figures {
 const MANY_FILES: &str = "load";
 
 /// Each runs in a process of its own; with the word of the rows that need it.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     ("recover", &["recover a segment", "verify"]),
-    (MANY_FILES, &["recover 2,000"]),
+    (MANY_FILES, &["recover 2,000", "load 2,000"]),
     ("snapshot", &["snapshot"]),
     ("txn", &["transaction"]),
+    ("append", &["append prebuilt", "append as", "durable"]),
+    ("read", &["locate", "offset for a timestamp"]),
+    ("index", &["index look-up", "append one offset"]),
+    ("memory", &["memory of"]),
 ];
 
 /// Builds and runs the groups whose rows are wanted; nothing where Java or Maven are missing.

@@ -12,11 +12,15 @@
 //!
 //! Without options the table replaces the one in docs/PERFORMANCE.md.
 
+mod append;
 mod bench;
+mod index;
 mod kafka;
 mod load;
+mod locate;
 mod machine;
 mod memory;
+mod open;
 mod recover;
 mod state;
 mod table;
@@ -30,9 +34,15 @@ use crate::bench::Bench;
 use crate::table::Row;
 
 fn main() -> Result<()> {
+    let all: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((open::MEMORY_OF, rest)) =
+        all.split_first().map(|(word, rest)| (word.as_str(), rest))
+    {
+        return open::tell_memory(rest);
+    }
     let mut bench = Bench::new(std::env::temp_dir().join("siltstone-compare"));
     let mut with_kafka = true;
-    let mut args = std::env::args().skip(1);
+    let mut args = all.into_iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--quick" => bench.is_quick = true,
@@ -56,7 +66,17 @@ fn main() -> Result<()> {
         bench.kafka = kafka::run(&bench)?;
     }
     let mut rows: Vec<Row> = Vec::new();
-    for group in [recover::rows, verify::rows, state::rows, load::rows, memory::rows] {
+    for group in [
+        recover::rows,
+        verify::rows,
+        state::rows,
+        append::rows,
+        locate::rows,
+        index::rows,
+        load::rows,
+        open::rows,
+        memory::rows,
+    ] {
         rows.extend(group(&bench)?);
         bench.clear()?;
     }

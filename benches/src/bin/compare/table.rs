@@ -19,10 +19,18 @@ pub(crate) enum Unit {
     MillionProducers,
     /// Partitions a second.
     Partitions,
+    /// Appends made durable a second.
+    Appends,
     /// Milliseconds, the fewer the better.
     Milliseconds,
+    /// Microseconds for each, the fewer the better.
+    Microseconds,
+    /// Nanoseconds for each, the fewer the better.
+    Nanoseconds,
     /// 2^20 bytes, the fewer the better.
     Mebibytes,
+    /// Bytes, the fewer the better.
+    Bytes,
 }
 
 impl Unit {
@@ -31,13 +39,21 @@ impl Unit {
             Unit::Gigabytes => "GB/s",
             Unit::MillionProducers => "M producers/s",
             Unit::Partitions => "partitions/s",
+            Unit::Appends => "appends/s",
             Unit::Milliseconds => "ms",
+            Unit::Microseconds => "us",
+            Unit::Nanoseconds => "ns",
             Unit::Mebibytes => "MiB",
+            Unit::Bytes => "bytes",
         }
     }
 
     fn is_less_better(self) -> bool {
-        matches!(self, Unit::Milliseconds | Unit::Mebibytes)
+        match self {
+            Unit::Milliseconds | Unit::Microseconds | Unit::Nanoseconds => true,
+            Unit::Mebibytes | Unit::Bytes => true,
+            Unit::Gigabytes | Unit::MillionProducers | Unit::Partitions | Unit::Appends => false,
+        }
     }
 
     /// The figure of so much work, done in so many seconds.
@@ -45,9 +61,12 @@ impl Unit {
         match self {
             Unit::Gigabytes => work / seconds / 1e9,
             Unit::MillionProducers => work / seconds / 1e6,
-            Unit::Partitions => work / seconds,
+            Unit::Partitions | Unit::Appends => work / seconds,
             Unit::Milliseconds => seconds * 1e3,
+            Unit::Microseconds => seconds / work * 1e6,
+            Unit::Nanoseconds => seconds / work * 1e9,
             Unit::Mebibytes => work / f64::from(1 << 20),
+            Unit::Bytes => work,
         }
     }
 }

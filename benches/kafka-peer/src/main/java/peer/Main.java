@@ -33,20 +33,26 @@ import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Crc32C;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.server.common.RequestLocal;
+import org.apache.kafka.server.common.TransactionVersion;
 import org.apache.kafka.server.util.KafkaScheduler;
 import org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile;
 import org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache;
 import org.apache.kafka.storage.internals.log.AbortedTxn;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogFileUtils;
 import org.apache.kafka.storage.internals.log.LogOffsetsListener;
 import org.apache.kafka.storage.internals.log.LogSegment;
+import org.apache.kafka.storage.internals.log.OffsetIndex;
 import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.TimeIndex;
 import org.apache.kafka.storage.internals.log.TransactionIndex;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.internals.log.VerificationGuard;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 /**
@@ -314,7 +320,7 @@ public final class Main {
             dir.mkdirs();
             for (File file : model.listFiles()) Files.copy(file.toPath(), dir.toPath().resolve(file.getName()));
         }
-        for (int threads = 1; threads <= 2; threads++) {
+        for (boolean clean : new boolean[]{false, true}) for (int threads = 1; threads <= 2; threads++) {
             List<Double> seconds = new ArrayList<>();
             for (int round = -1; round < (quick ? 1 : 3); round++) {
                 UnifiedLog[] logs = new UnifiedLog[count];
@@ -324,7 +330,7 @@ public final class Main {
                 for (int first = 0; first < threads; first++) {
                     int from = first, step = threads;
                     parts.add(pooled.submit(() -> {
-                        for (int p = from; p < count; p += step) logs[p] = open(dirs.get(p), config, false);
+                        for (int p = from; p < count; p += step) logs[p] = open(dirs.get(p), config, clean);
                         return null;
                     }));
                 }
@@ -334,7 +340,7 @@ public final class Main {
                 pooled.shutdown();
                 for (UnifiedLog recovered : logs) recovered.close();
             }
-            tell("load-" + threads, count, true, seconds);
+            tell((clean ? "clean-" : "load-") + threads, count, true, seconds);
         }
     }
 
@@ -378,6 +384,298 @@ public final class Main {
         Utils.delete(dir);
     }
 
+    /** Batches one behind the other, and where each begins; the last number is the end. */
+    private record Supply(ByteBuffer bytes, int[] starts) {
+        static Supply of(int batchSize, Compression codec) {
+            Random random = new Random(42);
+            List<ByteBuffer> batches = new ArrayList<>();
+            int size = 0;
+            while (size < 4 << 20) {
+                ByteBuffer next = batch(random, codec, batchSize);
+                patch(next, 0, FIRST_TIMESTAMP, -1, -1);
+                next.putShort(51, (short) -1);
+                next.putInt(17, (int) Crc32C.compute(next, 21, next.limit() - 21));
+                batches.add(next);
+                size += next.limit();
+            }
+            ByteBuffer bytes = ByteBuffer.allocate(size);
+            int[] starts = new int[batches.size() + 1];
+            for (int i = 0; i < batches.size(); i++) {
+                starts[i] = bytes.position();
+                bytes.put(batches.get(i).duplicate());
+            }
+            starts[batches.size()] = size;
+            bytes.flip();
+            return new Supply(bytes, starts);
+        }
+
+        /** Gives the batches offsets from this one on; -1: as producers send them. */
+        long stamp(long offset) {
+            for (int i = 0; i + 1 < starts.length; i++) {
+                bytes.putLong(starts[i], Math.max(offset, 0));
+                bytes.putInt(starts[i] + 12, 0);
+                if (offset >= 0) offset += bytes.getInt(starts[i] + 57);
+            }
+            return offset;
+        }
+
+        /** Groups of batches of at most so many bytes, or one batch. */
+        List<MemoryRecords> calls(int atOnce) {
+            List<MemoryRecords> calls = new ArrayList<>();
+            for (int i = 0; i + 1 < starts.length; ) {
+                int start = starts[i++];
+                while (i + 1 < starts.length && starts[i + 1] - start <= atOnce) i++;
+                calls.add(MemoryRecords.readableRecords(bytes.duplicate().limit(starts[i]).position(start).slice()));
+            }
+            return calls;
+        }
+    }
+
+    private interface Append {
+        void accept(MemoryRecords records) throws Exception;
+    }
+
+    /** Seconds for so many bytes, without what it takes to number the batches. */
+    private static double append(Supply supply, long offset, int atOnce, long bytes, Append to) throws Exception {
+        long written = 0;
+        double seconds = 0;
+        while (written < bytes) {
+            offset = supply.stamp(offset);
+            List<MemoryRecords> calls = supply.calls(atOnce);
+            long start = System.nanoTime();
+            for (MemoryRecords records : calls) to.accept(records);
+            seconds += since(start);
+            written += supply.bytes.limit();
+        }
+        return seconds * bytes / written;
+    }
+
+    private static final int AT_ONCE = 256 << 10;
+
+    private static void append() throws Exception {
+        long bytes = (quick ? 16L : 256L) << 20;
+        for (int batchSize : new int[]{1024, 16384, 65536}) {
+            Supply supply = Supply.of(batchSize, Compression.NONE);
+            for (int atOnce : new int[]{1, AT_ONCE}) {
+                String name = "append-" + (batchSize >> 10) + "k-" + (atOnce == 1 ? "one" : "many");
+                rate(name, bytes, 2, () -> {
+                    LogSegment segment = LogSegment.open(fresh("append-0"), 0, config(Map.of()), TIME, false, 0, false, "");
+                    double seconds = append(supply, 0, atOnce, bytes, records -> {
+                        long last = 0;
+                        for (RecordBatch batch : records.batches()) last = batch.lastOffset();
+                        segment.append(last, records);
+                    });
+                    segment.close();
+                    return seconds;
+                });
+            }
+        }
+        for (String codec : List.of("none", "lz4", "zstd")) {
+            Compression compression = codec.equals("none") ? Compression.NONE
+                : codec.equals("lz4") ? Compression.lz4().build() : Compression.zstd().build();
+            Supply supply = Supply.of(16384, compression);
+            RequestLocal local = RequestLocal.withThreadConfinedCaching();
+            rate("leader-" + codec, bytes, 1, () -> {
+                UnifiedLog log = open(fresh("append-0"), config(Map.of()), true);
+                double seconds = append(supply, -1, 1, bytes, records -> log.appendAsLeader(records, 0, AppendOrigin.CLIENT, local,
+                    VerificationGuard.SENTINEL, TransactionVersion.TV_UNKNOWN));
+                log.close();
+                return seconds;
+            });
+        }
+        Supply supply = Supply.of(16384, Compression.NONE);
+        rate("follower", bytes, 1, () -> {
+            UnifiedLog log = open(fresh("append-0"), config(Map.of()), true);
+            double seconds = append(supply, 0, AT_ONCE, bytes, records -> log.appendAsFollower(records, 0));
+            log.close();
+            return seconds;
+        });
+        durable();
+        Utils.delete(new File(work, "append-0"));
+    }
+
+    /** A batch to each of 64 logs, and a flush of each. */
+    private static void durable() throws Exception {
+        int count = 64, turns = quick ? 5 : 40;
+        ByteBuffer batch = batch(new Random(42), Compression.NONE, 4096);
+        UnifiedLog[] logs = new UnifiedLog[count];
+        for (int p = 0; p < count; p++) logs[p] = open(fresh("durable-" + p), config(Map.of()), true);
+        long[] offset = {0};
+        rate("durable", count * turns, 1, () -> {
+            long start = System.nanoTime();
+            for (int turn = 0; turn < turns; turn++) {
+                patch(batch, offset[0], FIRST_TIMESTAMP, -1, -1);
+                batch.putShort(51, (short) -1);
+                batch.putInt(17, (int) Crc32C.compute(batch, 21, batch.limit() - 21));
+                offset[0] += batch.getInt(57);
+                for (UnifiedLog log : logs) log.appendAsFollower(MemoryRecords.readableRecords(batch.duplicate()), 0);
+                for (UnifiedLog log : logs) log.flush(false);
+            }
+            return since(start);
+        });
+        for (UnifiedLog log : logs) log.close();
+    }
+
+    private static void read() throws Exception {
+        for (int batchSize : new int[]{1024, 16384}) {
+            String size = (batchSize >> 10) + "k";
+            File dir = fresh("read-0");
+            Segment made = segment(dir, (quick ? 32L : 512L) << 20, batchSize, Compression.NONE);
+            UnifiedLog log = open(dir, config(Map.of()), false);
+            LogSegment segment = log.activeSegment();
+            Random random = new Random(3);
+            long[] anywhere = random.longs(200_000, 0, made.nextOffset).toArray();
+            long[] tail = random.longs(200_000, made.nextOffset - 8, made.nextOffset).toArray();
+            for (String which : List.of("random", "tail")) {
+                long[] offsets = which.equals("tail") ? tail : anywhere;
+                measure("locate-" + size + "-" + which, offsets.length, false, 2, () -> {
+                    long start = System.nanoTime();
+                    locate(segment, offsets);
+                    return since(start);
+                });
+                measure("locate-" + size + "-" + which + "-2", 2.0 * offsets.length, false, 1, () -> {
+                    long start = System.nanoTime();
+                    Thread other = new Thread(() -> locate(segment, offsets));
+                    other.start();
+                    locate(segment, offsets);
+                    other.join();
+                    return since(start);
+                });
+            }
+            long batches = made.bytes / batchSize;
+            long[] timestamps = random.longs(20_000, 0, batches).map(n -> FIRST_TIMESTAMP + n).toArray();
+            measure("timestamp-" + size, timestamps.length, false, 1, () -> {
+                long start = System.nanoTime(), sum = 0;
+                for (long timestamp : timestamps) sum += segment.findOffsetByTimestamp(timestamp, 0).get().offset;
+                sink = sum;
+                return since(start);
+            });
+            log.close();
+            Utils.delete(dir);
+        }
+    }
+
+    private static void locate(LogSegment segment, long[] offsets) {
+        try {
+            long sum = 0;
+            for (long offset : offsets) sum += segment.read(offset, 1 << 20).records.sizeInBytes();
+            sink = sum;
+        } catch (IOException e) {
+            throw new java.io.UncheckedIOException(e);
+        }
+    }
+
+    private static final int INDEX_BYTES = 10 << 20;
+
+    private static OffsetIndex offsets(File dir) throws IOException {
+        return new OffsetIndex(new File(dir, "00000000000000000000.index"), 0, INDEX_BYTES);
+    }
+
+    private static TimeIndex times(File dir) throws IOException {
+        return new TimeIndex(new File(dir, "00000000000000000000.timeindex"), 0, INDEX_BYTES);
+    }
+
+    private static void index() throws Exception {
+        File dir = fresh("index");
+        Random random = new Random(8);
+        OffsetIndex offsets = offsets(dir);
+        TimeIndex times = times(dir);
+        long offset = 0, timestamp = FIRST_TIMESTAMP;
+        for (int i = 0; i < offsets.maxEntries(); i++) offsets.append(offset += 50 + random.nextInt(41), i * 1600);
+        for (int i = 0; i + 1 < times.maxEntries(); i++) times.maybeAppend(timestamp += 1 + random.nextInt(5), i * 70L);
+        long[] anywhere = random.longs(1_000_000, 0, offset).toArray();
+        long[] last = random.longs(1_000_000, offset - 70_000, offset).toArray();
+        long[] moments = random.longs(1_000_000, FIRST_TIMESTAMP, timestamp).toArray();
+        for (String which : List.of("random", "last")) {
+            long[] wanted = which.equals("last") ? last : anywhere;
+            measure("index-" + which, wanted.length, false, 5, () -> {
+                long start = System.nanoTime(), sum = 0;
+                for (long target : wanted) sum += offsets.lookup(target).position();
+                sink = sum;
+                return since(start);
+            });
+        }
+        measure("index-time", moments.length, false, 5, () -> {
+            long start = System.nanoTime(), sum = 0;
+            for (long target : moments) sum += times.lookup(target).offset();
+            sink = sum;
+            return since(start);
+        });
+        offsets.close();
+        times.close();
+        int pairs = 400_000;
+        measure("index-append", pairs, false, 2, () -> {
+            File other = fresh("index-grows");
+            OffsetIndex first = offsets(other);
+            TimeIndex second = times(other);
+            long start = System.nanoTime();
+            for (int i = 0; i < pairs; i++) {
+                first.append(i * 70L + 69, i * 1600);
+                second.maybeAppend(FIRST_TIMESTAMP + i, i * 70L + 69);
+            }
+            double seconds = since(start);
+            first.close();
+            second.close();
+            return seconds;
+        });
+        Utils.delete(dir);
+    }
+
+    private static double heap() throws InterruptedException {
+        for (int i = 0; i < 3; i++) {
+            System.gc();
+            Thread.sleep(50);
+        }
+        return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
+    }
+
+    /** What an open partition, a further segment and a producer keep on the heap. */
+    private static void memory() throws Exception {
+        int count = quick ? 125 : 1000, further = 3;
+        LogConfig config = config(Map.of());
+        ByteBuffer batch = batch(new Random(42), Compression.NONE, 4096);
+        UnifiedLog[] logs = new UnifiedLog[count];
+        for (int p = 0; p < 10; p++) logs[p] = open(fresh("warm-" + p), config, true);
+        double before = heap();
+        for (int p = 0; p < count; p++) {
+            logs[p] = open(fresh("memory-" + p), config, true);
+            grow(logs[p], batch);
+        }
+        double open = heap();
+        tell("memory-partition", count, false, List.of(open - before));
+        for (int segment = 0; segment < further; segment++) {
+            for (UnifiedLog log : logs) {
+                log.roll();
+                grow(log, batch);
+            }
+        }
+        tell("memory-segment", count * further, false, List.of(heap() - open));
+        int producers = quick ? 10_000 : 100_000;
+        ByteBuffer small = batch(new Random(42), Compression.NONE, 64);
+        UnifiedLog log = open(fresh("producers-0"), config, true);
+        double none = heap(), one = 0;
+        long offset = 0;
+        for (int turn = 0; turn < 5; turn++) {
+            for (int p = 0; p < producers; p++) {
+                patch(small, offset++, FIRST_TIMESTAMP, 1000 + p, turn);
+                log.appendAsFollower(MemoryRecords.readableRecords(small.duplicate()), 0);
+            }
+            if (turn == 0) {
+                one = heap();
+                tell("memory-producer", producers, false, List.of(one - none));
+            }
+        }
+        tell("memory-batch", producers * 4.0, false, List.of(heap() - one));
+        sink = logs.length + log.logEndOffset();
+    }
+
+    private static void grow(UnifiedLog log, ByteBuffer batch) {
+        patch(batch, log.logEndOffset(), FIRST_TIMESTAMP, -1, -1);
+        batch.putShort(51, (short) -1);
+        batch.putInt(17, (int) Crc32C.compute(batch, 21, batch.limit() - 21));
+        log.appendAsFollower(MemoryRecords.readableRecords(batch.duplicate()), 0);
+    }
+
     public static void main(String[] args) throws Exception {
         quick = args[1].equals("quick");
         work = new File(args[2]);
@@ -387,6 +685,10 @@ public final class Main {
             case "load" -> load();
             case "snapshot" -> snapshot();
             case "txn" -> txn();
+            case "append" -> append();
+            case "read" -> read();
+            case "index" -> index();
+            case "memory" -> memory();
             default -> throw new IllegalArgumentException(args[0]);
         }
         System.exit(0);

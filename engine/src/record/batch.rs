@@ -285,4 +285,60 @@ mod tests {
         assert_eq!((header.producer_id, header.producer_epoch), (23, 5));
         assert_eq!((header.base_sequence, header.last_sequence()), (10, 11));
     }
+
+    #[test]
+    fn the_flag_of_a_delete_horizon_says_nothing_else() {
+        // spec: behaviours VB-018
+        let mut batch = vec![0; HEADER_SIZE];
+        (batch[16], batch[22]) = (2, 0x40);
+        let header = BatchHeader::parse(&batch).unwrap();
+        assert_eq!(header.delete_horizon_ms(), Some(0));
+        assert_eq!(header.timestamp_type(), TimestampType::CreateTime);
+        assert_eq!(header.codec_id(), 0);
+        assert!(!header.is_transactional() && !header.is_control());
+    }
+
+    #[test]
+    fn the_old_formats_have_fewer_fields() {
+        // spec: behaviours LG-017, LG-018
+        let mut entry = vec![0; 34];
+        (entry[16], entry[17]) = (1, 0x08);
+        let header = BatchHeader::parse_legacy(&entry).unwrap();
+        assert_eq!(header.timestamp_type(), TimestampType::LogAppendTime);
+        entry[16] = 0;
+        let header = BatchHeader::parse_legacy(&entry).unwrap();
+        assert_eq!(header.timestamp_type(), TimestampType::None);
+        assert_eq!((header.base_timestamp, header.max_timestamp), (-1, -1));
+        assert_eq!((header.producer_id, header.producer_epoch), (-1, -1));
+        assert_eq!(
+            (header.base_sequence, header.last_sequence(), header.leader_epoch),
+            (-1, -1, -1)
+        );
+    }
+
+    #[test]
+    fn a_header_is_read_without_its_records() {
+        // spec: behaviours FR-025
+        let mut batch = hex(concat!(
+            "00000000000003d7000000420000001d02172b6dc800300000000000000000000003e800000000000003e8",
+            "0000000000000049000dffffffff000000012000000008000000010c00000000015b00"
+        ));
+        let header = BatchHeader::parse(&batch[..HEADER_SIZE]).unwrap();
+        assert_eq!(
+            (header.base_offset, header.last_offset(), header.next_offset()),
+            (983, 983, 984)
+        );
+        assert_eq!((header.leader_epoch, header.magic, header.size_bytes), (29, 2, 78));
+        assert_eq!((header.producer_id, header.producer_epoch), (73, 13));
+        assert_eq!((header.base_sequence, header.last_sequence()), (-1, -1));
+        assert!(header.is_control() && header.is_transactional());
+        assert_eq!((header.codec_id(), header.count), (0, 1));
+        assert_eq!(header.timestamp_type(), TimestampType::CreateTime);
+        assert_eq!((header.base_timestamp, header.max_timestamp), (1000, 1000));
+        // The checksum alone is about the records.
+        assert_eq!(compute_crc(&batch), header.crc);
+        *batch.last_mut().unwrap() ^= 1;
+        assert_eq!(BatchHeader::parse(&batch), Some(header));
+        assert_ne!(compute_crc(&batch), header.crc);
+    }
 }

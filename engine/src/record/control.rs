@@ -151,6 +151,8 @@ pub fn parse_control(header: &BatchHeader, batch: &[u8]) -> Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::builder::{BatchBuilder, BatchOptions};
+    use crate::record::codec::Compressor;
 
     #[test]
     fn kafkas_commit_marker_reads_as_it_was_made() {
@@ -171,9 +173,40 @@ mod tests {
 
     #[test]
     fn a_short_key_and_a_negative_version_are_refused() {
-        assert!(parse_key(&[0, 0, 0]).is_err());
+        // spec: behaviours CT-003, CT-004, CT-005
+        for size in 0..4 {
+            assert!(parse_key(&[0; 4][..size]).is_err());
+        }
         assert!(parse_key(&[0xff, 0xff, 0, 0]).is_err());
-        assert_eq!(parse_key(&[0, 9, 0, 1, 7]), Ok(ControlType::Commit));
+        assert_eq!(parse_key(&[0, 5, 0, 0, 7, 8]), Ok(ControlType::Abort));
+        assert_eq!(parse_key(&[0, 5, 0, 1, 7, 8]), Ok(ControlType::Commit));
         assert_eq!(parse_key(&[0, 0, 0, 9]), Ok(ControlType::Unknown(9)));
+    }
+
+    /// What a batch with this control record means.
+    fn control(key: &[u8], value: &[u8]) -> Control {
+        let options = BatchOptions {
+            producer_id: 73,
+            producer_epoch: 13,
+            is_transactional: true,
+            is_control: true,
+            ..BatchOptions::default()
+        };
+        let mut builder = BatchBuilder::new(options).unwrap();
+        builder.append(1000, Some(key), Some(value)).unwrap();
+        let mut batch = Vec::new();
+        builder.write_to(&mut Compressor::new(), &mut batch).unwrap();
+        parse_control(&BatchHeader::parse(&batch).unwrap(), &batch)
+    }
+
+    #[test]
+    fn a_marker_of_a_later_version_tells_its_epoch_and_one_that_is_short_is_broken() {
+        // spec: behaviours CT-007
+        let marker = EndMarker { is_abort: true, coordinator_epoch: 347, timestamp_ms: 1000 };
+        assert_eq!(control(&[0; 4], &[0, 5, 0, 0, 1, 0x5b, 7, 8]), Control::End(marker));
+        assert!(matches!(control(&[0; 4], &[0, 0, 0, 0, 1]), Control::Broken(_)));
+        assert!(matches!(control(&[0; 4], &[0xff, 0xff, 0, 0, 1, 0x5b]), Control::Broken(_)));
+        let unknown = Control::Other(ControlType::Unknown(9));
+        assert_eq!(control(&[0, 0, 0, 9], &[0, 0, 0, 0, 1, 0x5b]), unknown);
     }
 }

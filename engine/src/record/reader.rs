@@ -135,7 +135,7 @@ pub(super) fn record_of<'a>(message: &LegacyMessage<'a>) -> Record<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::builder::{BatchBuilder, BatchOptions};
+    use crate::record::builder::{BatchBuilder, BatchOptions, write_empty_batch};
     use crate::record::codec::Compressor;
 
     fn batch(codec: Codec, count: i64) -> Vec<u8> {
@@ -164,6 +164,24 @@ mod tests {
     fn every_codec_gives_the_same_records() {
         for codec in Codec::ALL {
             assert_eq!(offsets(&batch(codec, 3), 1 << 20), (vec![5, 6, 7], Ok(())), "{codec}");
+        }
+    }
+
+    #[test]
+    fn a_batch_without_records_is_not_opened() {
+        // spec: behaviours CO-018
+        for codec in Codec::ALL {
+            let mut payload = Vec::new();
+            Compressor::new().compress(codec.into(), 2, b"", &mut payload).unwrap();
+            let mut opener = Decompressor::new();
+            assert_eq!(opener.decompress(codec, 2, &payload, 100).unwrap(), b"", "{codec}");
+            let mut empty = Vec::new();
+            write_empty_batch(&BatchOptions::default(), 4, 7, &mut empty).unwrap();
+            empty[22] = codec.id();
+            for payload in [&payload[..], b"that is no payload"] {
+                let bytes = [&empty[..], payload].concat();
+                assert_eq!(offsets(&bytes, 100), (vec![], Ok(())), "{codec}");
+            }
         }
     }
 

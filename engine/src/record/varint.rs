@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn small_and_extreme_numbers_have_kafkas_bytes() {
-        // spec: records 10
+        // spec: records 10; behaviours VB-024
         for (value, bytes) in [
             (0, &[0x00][..]),
             (-1, &[0x01]),
@@ -138,6 +138,8 @@ mod tests {
 
     #[test]
     fn a_number_that_never_ends_is_refused() {
+        // spec: behaviours VB-026, VB-027
+        assert_eq!(read_i32(&[0xff, 0xff, 0xff, 0xff, 0xff, 0x01]), Err(VarintError::TooLong));
         assert_eq!(read_i32(&[0x80; 5]), Err(VarintError::TooLong));
         assert_eq!(read_i32(&[0x80; 4]), Err(VarintError::Short));
         assert_eq!(read_i64(&[0xff; 10]), Err(VarintError::TooLong));

@@ -254,7 +254,7 @@ mod tests {
     const TWO_RECORDS: [(i64, &[u8], &[u8]); 2] =
         [(283_843, b"key1", b"value1"), (1234, b"key2", b"value2")];
 
-    // spec: records 10
+    // spec: records 10; behaviours VB-004
     #[test]
     fn two_records_have_kafkas_bytes() {
         let expected = concat!(
@@ -262,7 +262,9 @@ mod tests {
             "c3ffffffffffffffffffffffffffff0000000220000000086b6579310c76616c756531002400e1bf2202",
             "086b6579320c76616c75653200"
         );
-        assert_eq!(hex(&build(BatchOptions::default(), &TWO_RECORDS)), expected);
+        let batch = build(BatchOptions::default(), &TWO_RECORDS);
+        assert_eq!(hex(&batch), expected);
+        assert_eq!((batch.len(), BatchHeader::parse(&batch).unwrap().crc), (97, 3_851_219_455));
     }
 
     // spec: records 10
@@ -304,6 +306,7 @@ mod tests {
 
     #[test]
     fn a_builder_without_records_writes_nothing() {
+        // spec: behaviours BU-001
         assert_eq!(build(BatchOptions::default(), &[]), b"");
     }
 
@@ -352,15 +355,21 @@ mod tests {
 
     #[test]
     fn records_that_kafka_refuses_leave_the_batch_as_it_was() {
+        // spec: behaviours BU-008, BU-009
         let options = BatchOptions { base_offset: 100, ..Default::default() };
         let mut builder = BatchBuilder::new(options).unwrap();
         let none = std::iter::empty;
-        assert!(builder.append_at(99, 0, None, None, none()).is_err());
+        let refuses = |builder: &mut BatchBuilder, offset, timestamp| {
+            let error = builder.append_at(offset, timestamp, None, None, none()).unwrap_err();
+            assert_eq!(error.kind(), crate::error::Kind::InvalidArgument, "{offset}");
+        };
+        refuses(&mut builder, 99, 0);
         builder.append_at(105, 7, None, None, none()).unwrap();
-        assert!(builder.append_at(105, 0, None, None, none()).is_err());
-        assert!(builder.append_at(106, -2, None, None, none()).is_err());
+        refuses(&mut builder, 105, 0);
+        refuses(&mut builder, 104, 0);
+        refuses(&mut builder, 106, -2);
         let too_far = 100 + i64::from(i32::MAX) + 1;
-        assert!(builder.append_at(too_far, 0, None, None, none()).is_err());
+        refuses(&mut builder, too_far, 0);
         builder.append_at(too_far - 1, -1, None, None, none()).unwrap();
         let mut out = Vec::new();
         builder.write_to(&mut Compressor::new(), &mut out).unwrap();

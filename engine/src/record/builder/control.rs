@@ -16,12 +16,13 @@
 //! Arrays and strings begin with their count plus one as an unsigned varint; `tags` is the number
 //! of tagged fields, 0.
 
+use super::options::invalid;
 use super::{BatchBuilder, BatchOptions};
 use crate::error::{Error, Kind, Result};
 use crate::record::codec::{Compression, Compressor};
 use crate::record::control::{ControlType, EndMarker};
 use crate::record::varint;
-use crate::units::{NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE};
+use crate::units::{NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE};
 
 /// A control record of a KRaft log or snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,13 +169,17 @@ pub fn write_end_marker(
 ///
 /// # Errors
 ///
-/// A negative timestamp; more than 2^31 - 1 bytes.
+/// A leader change without leader epoch; a negative timestamp; more than 2^31 - 1 bytes.
 pub fn write_kraft_control(
     options: &BatchOptions,
     timestamp_ms: i64,
     control: &KraftControl,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let is_leader_change = matches!(control, KraftControl::LeaderChange { .. });
+    if is_leader_change && options.leader_epoch == NO_LEADER_EPOCH {
+        return Err(invalid("a leader change needs the leader's epoch"));
+    }
     let options = BatchOptions {
         is_transactional: false,
         producer_id: NO_PRODUCER_ID,
@@ -210,10 +215,11 @@ fn write_control(
 mod tests {
     use super::super::tests::hex;
     use super::*;
-    use crate::record::batch::BatchHeader;
+    use crate::record::batch::{BatchHeader, HEADER_SIZE};
     use crate::record::control::{Control, parse_control};
+    use crate::record::records::Records;
 
-    // spec: records 10
+    // spec: records 10; behaviours CT-001, CT-009, CT-011
     #[test]
     fn a_commit_marker_has_kafkas_bytes() {
         let options = BatchOptions {
@@ -231,6 +237,11 @@ mod tests {
             "e80000000000000049000dffffffff000000012000000008000000010c00000000015b00"
         );
         assert_eq!(hex(&out), expected);
+        let header = BatchHeader::parse(&out).unwrap();
+        assert_eq!((out.len(), header.crc), (78, 388_722_120));
+        assert_eq!((header.base_sequence, header.count), (-1, 1));
+        let record = Records::new(&header, &out[HEADER_SIZE..]).next().unwrap().unwrap();
+        assert_eq!((record.key.unwrap().len(), record.value.unwrap().len()), (4, 6));
 
         let marker = EndMarker { is_abort: true, ..marker };
         let mut out = Vec::new();
@@ -243,6 +254,17 @@ mod tests {
     fn a_marker_needs_a_producer() {
         let marker = EndMarker { is_abort: true, coordinator_epoch: 0, timestamp_ms: 0 };
         assert!(write_end_marker(&BatchOptions::default(), &marker, &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_leader_change_needs_an_epoch() {
+        // spec: behaviours BU-007
+        let (voters, granting_voters) = (vec![1], vec![1]);
+        let change = KraftControl::LeaderChange { leader_id: 1, voters, granting_voters };
+        let mut out = b"before".to_vec();
+        let error =
+            write_kraft_control(&BatchOptions::default(), 0, &change, &mut out).unwrap_err();
+        assert_eq!((error.kind(), out.as_slice()), (Kind::InvalidArgument, &b"before"[..]));
     }
 
     // spec: records 6

@@ -118,11 +118,14 @@ mod tests {
     use super::super::tests::hex;
     use super::*;
 
-    // spec: records 10
+    // spec: records 10; behaviours VB-022, VB-023
     #[test]
     fn one_record_has_kafkas_bytes() {
         let mut out = Vec::new();
         push_record(&mut out, 10, 5, Some(b"hi"), Some(b"there"), std::iter::empty()).unwrap();
         assert_eq!(hex(&out), "1a00140a0468690a746865726500");
+        let mut out = Vec::new();
+        push_record(&mut out, 0, 0, None, None, std::iter::empty()).unwrap();
+        assert_eq!(hex(&out), "0c000000010100");
     }
 }

@@ -170,7 +170,7 @@ mod tests {
         out
     }
 
-    // spec: records 10
+    // spec: records 10; behaviours LG-001
     #[test]
     fn single_messages_have_kafkas_checksums() {
         for (magic, crc, size) in [(0, 1_978_725_405, 36), (1, 109_425_508, 44)] {
@@ -178,6 +178,52 @@ mod tests {
             let first = BatchHeader::parse_legacy(&out).unwrap();
             assert_eq!((first.crc, first.size_bytes), (crc, size));
         }
+    }
+
+    #[test]
+    fn kafkas_lz4_wrappers_have_their_checksums_and_hold_our_entries() {
+        // spec: behaviours LG-002. No two libraries compress alike: the payloads are those of
+        // Kafka's, what is within them and around them is ours.
+        let v0 = concat!(
+            "04224d1860401a3900000016000100511875f0f41d0f00e0046b6579310000000676616c75650a000002",
+            "0011012400301bc3a60d00012400b0320000000676616c75653200000000"
+        );
+        let v1 = concat!(
+            "04224d18604082470000001600010062200685b364011000f0050454c3000000046b6579310000000676",
+            "616c75650a0000020000230050200509300509000002002304d22c00b0320000000676616c7565320000",
+            "0000"
+        );
+        for (magic, payload, crc, first_crc) in
+            [(0, v0, 66_944_826, 1_978_725_405), (1, v1, 1_407_303_399, 109_425_508)]
+        {
+            let payload = bytes_of(payload);
+            let message = LegacyMessage {
+                offset: 1,
+                magic,
+                attributes: Codec::Lz4.id(),
+                timestamp_ms: 283_843,
+                key: None,
+                value: Some(&payload),
+            };
+            let mut wrapper = Vec::new();
+            write_legacy_message(&message, &mut wrapper).unwrap();
+            assert_eq!(BatchHeader::parse_legacy(&wrapper).unwrap().crc, crc);
+
+            let mut builder = LegacyBuilder::new(magic, Codec::None.into(), None, 0).unwrap();
+            builder.append(0, 283_843, Some(b"key1"), Some(b"value1")).unwrap();
+            builder.append(1, 1234, Some(b"key2"), Some(b"value2")).unwrap();
+            let mut entries = Vec::new();
+            builder.write_to(&mut Compressor::new(), &mut entries).unwrap();
+            let mut decompressor = Decompressor::new();
+            let opened = decompressor.decompress(Codec::Lz4, magic, &payload, 1000).unwrap();
+            assert_eq!(opened, entries);
+            assert_eq!(BatchHeader::parse_legacy(&entries).unwrap().crc, first_crc);
+        }
+    }
+
+    fn bytes_of(hex: &str) -> Vec<u8> {
+        let digits = (0..hex.len()).step_by(2);
+        digits.map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
     }
 
     #[test]

@@ -97,6 +97,7 @@ mod tests {
 
     #[test]
     fn options_that_contradict_each_other_are_refused() {
+        // spec: behaviours BU-003, BU-004, BU-005
         let base = BatchOptions::default();
         let producer = BatchOptions { producer_id: 1, producer_epoch: 0, base_sequence: 0, ..base };
         for (options, accepted) in [
@@ -108,7 +109,9 @@ mod tests {
             (BatchOptions { base_sequence: -1, is_control: true, ..producer }, true),
             (BatchOptions { delete_horizon_ms: Some(-1), ..base }, false),
         ] {
-            assert_eq!(BatchBuilder::new(options).is_ok(), accepted, "{options:?}");
+            let outcome = BatchBuilder::new(options).map(drop).map_err(|error| error.kind());
+            let wanted = if accepted { Ok(()) } else { Err(Kind::InvalidArgument) };
+            assert_eq!(outcome, wanted, "{options:?}");
         }
     }
 }

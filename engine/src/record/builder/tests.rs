@@ -1,11 +1,11 @@
-//! What holds for every batch that can be built.
+//! What holds for every batch that can be built, and what Kafka's own batches show.
 
 use proptest::prelude::*;
 
-use super::{BatchBuilder, BatchOptions};
+use super::{BatchBuilder, BatchOptions, Header, write_empty_batch};
 use crate::record::batch::{BatchHeader, compute_crc};
 use crate::record::codec::{Codec, Compressor, Decompressor};
-use crate::record::records::Records;
+use crate::record::records::{Record, Records};
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -42,6 +42,119 @@ fn any_record() -> impl Strategy<Value = AnyRecord> {
             value,
             headers,
         })
+}
+
+/// A batch of these options with a record at each offset and timestamp.
+fn batch(options: BatchOptions, records: &[(i64, i64)]) -> (BatchHeader, Vec<u8>) {
+    let mut builder = BatchBuilder::new(options).unwrap();
+    for (offset, timestamp) in records {
+        builder.append_at(*offset, *timestamp, None, Some(b"v"), std::iter::empty()).unwrap();
+    }
+    let mut out = Vec::new();
+    builder.write_to(&mut Compressor::new(), &mut out).unwrap();
+    (BatchHeader::parse(&out).unwrap(), out)
+}
+
+/// A fact of each record of a batch without codec.
+fn each<T>((header, bytes): &(BatchHeader, Vec<u8>), of: impl Fn(&Record<'_>) -> T) -> Vec<T> {
+    Records::new(header, &bytes[61..]).map(|record| of(&record.unwrap())).collect()
+}
+
+fn producer(id: i64, epoch: i16, sequence: i32) -> BatchOptions {
+    BatchOptions {
+        producer_id: id,
+        producer_epoch: epoch,
+        base_sequence: sequence,
+        ..BatchOptions::default()
+    }
+}
+
+#[test]
+fn an_empty_batch_keeps_its_flags_and_its_sequences() {
+    // spec: behaviours VB-002
+    for is_transactional in [false, true] {
+        for is_control in [false, true] {
+            let base = producer(1, 3, 983);
+            let options = BatchOptions { base_offset: 15, is_transactional, is_control, ..base };
+            let mut out = Vec::new();
+            write_empty_batch(&options, 37, 7, &mut out).unwrap();
+            let header = BatchHeader::parse(&out).unwrap();
+            assert_eq!((header.base_offset, header.last_offset(), header.count), (15, 37, 0));
+            assert_eq!((header.producer_id, header.producer_epoch), (1, 3));
+            assert_eq!((header.base_sequence, header.last_sequence()), (983, 1005));
+            assert_eq!(header.is_transactional(), is_transactional);
+            assert_eq!(header.is_control(), is_control);
+            assert_eq!(header.delete_horizon_ms(), None);
+        }
+    }
+}
+
+#[test]
+fn a_batch_without_a_producer_has_none_of_its_numbers() {
+    // spec: behaviours VB-003, VB-007
+    let options = BatchOptions { base_offset: 1_234_567, ..BatchOptions::default() };
+    let made = batch(options, &[(1_234_567, 5), (1_234_568, 6)]);
+    let header = made.0;
+    assert_eq!(header.last_offset_delta, 1);
+    assert_eq!(each(&made, |record| record.offset), [1_234_567, 1_234_568]);
+    assert_eq!((header.producer_id, header.producer_epoch, header.base_sequence), (-1, -1, -1));
+    assert_eq!((header.last_sequence(), header.leader_epoch), (-1, -1));
+    assert_eq!(each(&made, |record| record.sequence), [-1, -1]);
+}
+
+#[test]
+fn sequences_begin_anew_behind_the_last() {
+    // spec: behaviours VB-006
+    let made = batch(producer(1324, 10, i32::MAX - 1), &[(0, 1), (1, 1), (2, 1)]);
+    assert_eq!(made.0.last_sequence(), 0);
+    assert_eq!(each(&made, |record| record.sequence), [i32::MAX - 1, i32::MAX, 0]);
+}
+
+#[test]
+fn timestamps_stay_when_they_are_told_from_a_delete_horizon() {
+    // spec: behaviours VB-008
+    let options = BatchOptions { delete_horizon_ms: Some(1000), ..BatchOptions::default() };
+    let made = batch(options, &[(0, 5), (1, 10), (2, 1_000_000)]);
+    assert_eq!((made.0.base_timestamp, made.0.delete_horizon_ms()), (1000, Some(1000)));
+    assert_eq!(each(&made, |record| record.timestamp_ms), [5, 10, 1_000_000]);
+}
+
+#[test]
+fn headers_keep_their_order_and_null_stays_null() {
+    // spec: behaviours VB-020
+    let lists: [&[Header<'_>]; 2] =
+        [&[(b"b", None), (b"a", Some(b"")), (b"b", Some(b"filled"))], &[(b"", None)]];
+    let mut builder = BatchBuilder::new(BatchOptions::default()).unwrap();
+    for (offset, list) in (0..).zip(lists) {
+        builder.append_at(offset, 7, Some(b"k"), Some(b"v"), list.iter().copied()).unwrap();
+    }
+    let mut out = Vec::new();
+    builder.write_to(&mut Compressor::new(), &mut out).unwrap();
+    let header = BatchHeader::parse(&out).unwrap();
+    for (record, list) in Records::new(&header, &out[61..]).zip(lists) {
+        let record = record.unwrap();
+        assert_eq!((record.key, record.value), (Some(&b"k"[..]), Some(&b"v"[..])));
+        assert_eq!(record.headers.collect::<Vec<_>>(), list);
+    }
+}
+
+#[test]
+fn a_batch_reaches_from_its_base_to_its_last_record() {
+    // spec: behaviours BU-015
+    let options = BatchOptions { base_offset: 5, ..BatchOptions::default() };
+    let (header, _) = batch(options, &[(5, 1), (9, 1)]);
+    assert_eq!((header.last_offset_delta, header.count), (4, 2));
+}
+
+#[test]
+fn deltas_count_from_the_first_record_under_the_logs_own_time() {
+    // spec: behaviours BU-016
+    let append_time = BatchOptions { log_append_time_ms: Some(9999), ..BatchOptions::default() };
+    let (header, bytes) = batch(append_time, &[(0, 1234), (1, 1240)]);
+    assert_eq!((header.base_timestamp, header.max_timestamp), (1234, 9999));
+    let own = batch(BatchOptions::default(), &[(0, 1234), (1, 1240)]);
+    assert_eq!(bytes[61..], own.1[61..]);
+    assert_eq!(each(&own, |record| record.timestamp_ms), [1234, 1240]);
 }
 
 proptest! {

@@ -224,6 +224,7 @@ mod tests {
 
     #[test]
     fn members_laid_end_to_end_open_as_one_payload() {
+        // spec: behaviours CO-017
         let (one, two) = (sample(5000), sample(70_000));
         let payload = [member(&one), member(b""), member(&two)].concat();
         assert_eq!(open(Codec::Gzip, 2, &payload).unwrap(), [one, two].concat());

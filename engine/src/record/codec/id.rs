@@ -128,6 +128,7 @@ impl From<Codec> for Compression {
 
 #[cfg(test)]
 mod tests {
+    use super::super::CodecErrorKind;
     use super::*;
 
     #[test]
@@ -143,6 +144,7 @@ mod tests {
 
     #[test]
     fn levels_outside_kafkas_ranges_are_refused() {
+        // spec: behaviours CO-002
         for (codec, good, bad) in [
             (Codec::Gzip, [-1, 1, 9], [-2, 0, 10]),
             (Codec::Lz4, [1, 9, 17], [0, -1, 18]),
@@ -152,7 +154,8 @@ mod tests {
                 assert_eq!(Compression::with_level(codec, level).unwrap().level(), level);
             }
             for level in bad {
-                assert!(Compression::with_level(codec, level).is_err());
+                let error = Compression::with_level(codec, level).unwrap_err();
+                assert_eq!(error.kind(), CodecErrorKind::Argument);
             }
             assert_eq!(
                 Compression::with_level(codec, Compression::new(codec).level()),

@@ -223,6 +223,7 @@ mod tests {
     use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
     use std::io::Write;
 
+    use super::super::Decompressor;
     use super::super::tests::{compress, open, sample};
     use super::*;
 
@@ -256,7 +257,7 @@ mod tests {
         assert_eq!(compress(Codec::Lz4, 2, records), expected);
     }
 
-    // spec: records 4.3
+    // spec: records 4.3; behaviours CO-004, CO-005, CO-008
     #[test]
     fn magic_0_writes_the_header_checksum_of_old_clients_and_reads_any() {
         let payload = compress(Codec::Lz4, 0, b"records");
@@ -265,9 +266,14 @@ mod tests {
         for magic in [1, 2] {
             assert!(reason(magic, &payload).contains("header checksum"));
         }
-        let right = compress(Codec::Lz4, 1, b"records");
-        assert!(right.starts_with(&HEADER_MAGIC_2));
-        assert_eq!(open(Codec::Lz4, 0, &right).unwrap(), b"records");
+        for magic in [1, 2] {
+            let mut right = compress(Codec::Lz4, magic, b"records");
+            assert!(right.starts_with(&HEADER_MAGIC_2));
+            assert_eq!(open(Codec::Lz4, 0, &right).unwrap(), b"records");
+            right[6] ^= 1;
+            assert!(reason(magic, &right).contains("header checksum"));
+            assert_eq!(open(Codec::Lz4, 0, &right).unwrap(), b"records");
+        }
     }
 
     #[test]
@@ -282,6 +288,21 @@ mod tests {
         assert_eq!(sizes, [65536, 65536, 65536, 200_000 - 3 * 65536]);
         assert!(frame.rest.is_empty());
         assert_eq!(compress(Codec::Lz4, 2, b""), [&HEADER_MAGIC_2[..], &[0; 4]].concat());
+    }
+
+    #[test]
+    fn what_does_not_compress_is_stored_block_by_block() {
+        // spec: behaviours CO-013
+        let mut seed = 7_u32;
+        let mut noise = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 24) as u8
+        };
+        let input: Vec<u8> = (0..150_000).map(|_| noise()).collect();
+        let payload = compress(Codec::Lz4, 2, &input);
+        let blocks: Vec<u8> = input.chunks(65536).flat_map(stored).collect();
+        assert_eq!(payload, [&HEADER_MAGIC_2[..], &blocks, &[0; 4]].concat());
+        assert_eq!(open(Codec::Lz4, 2, &payload).unwrap(), input);
     }
 
     #[test]
@@ -318,6 +339,7 @@ mod tests {
 
     #[test]
     fn headers_that_kafka_refuses_are_refused() {
+        // spec: behaviours CO-006, CO-012
         let end = [0; 4];
         assert_eq!(open(Codec::Lz4, 2, &frame(0x60, 0x40, &[], &end)).unwrap(), b"");
         for (flg, bd, why) in [
@@ -337,6 +359,9 @@ mod tests {
                 let reason = reason(magic, &frame(flg, bd, &[], &end));
                 assert!(reason.contains(why), "{flg:#x} {bd:#x}: {reason}");
             }
+        }
+        for size in 0..6 {
+            assert!(reason(2, &HEADER_MAGIC_2[..size]).contains("ends before"), "{size}");
         }
         let mut other_magic = frame(0x60, 0x40, &[], &end);
         other_magic[0] = 0x05;
@@ -376,8 +401,15 @@ mod tests {
 
     #[test]
     fn a_frame_without_end_mark_or_flagged_checksum_is_refused() {
+        // spec: behaviours CO-010
         let payload = frame(0x60, 0x40, &[], &stored(b"abc"));
         assert!(reason(2, &payload).contains("ends before its end mark"));
+        let mut decompressor = Decompressor::new();
+        let mut stream = decompressor.stream(Codec::Lz4, 2, &payload, u64::MAX).unwrap();
+        let mut found = [0; 10];
+        assert_eq!(stream.fill(&mut found), Ok(3));
+        assert_eq!(&found[..3], b"abc");
+        assert!(stream.fill(&mut found).is_err());
         let payload = frame(0x64, 0x40, &[], &[&stored(b"abc")[..], &[0; 7]].concat());
         assert!(reason(2, &payload).contains("ends before its end mark"));
     }
@@ -396,6 +428,9 @@ mod tests {
 
     #[test]
     fn a_block_larger_than_the_frame_says_is_refused() {
+        // spec: behaviours CO-009
+        let behind = [&u32_le(0x0100_0000)[..], &[1; 100]].concat();
+        assert!(reason(2, &frame(0x60, 0x40, &[], &behind)).contains("16777216"));
         let largest = vec![1; 65536];
         let behind = [stored(&largest), vec![0; 4]].concat();
         assert_eq!(open(Codec::Lz4, 2, &frame(0x60, 0x40, &[], &behind)).unwrap(), largest);

@@ -179,6 +179,10 @@ mod tests {
 
     #[test]
     fn the_first_header_may_have_any_version_and_a_second_one_needs_1_or_more() {
+        // spec: behaviours CO-016
+        let (one, two) = (sample(70_000), sample(1000));
+        let payload = [compress(Codec::Snappy, 2, &one), compress(Codec::Snappy, 2, &two)].concat();
+        assert_eq!(open(Codec::Snappy, 2, &payload).unwrap(), [one, two].concat());
         let mut first = HEADER;
         first[8..].fill(0);
         let (one, two) = (chunk(b"one"), chunk(b"two"));

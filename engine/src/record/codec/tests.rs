@@ -93,19 +93,21 @@ proptest! {
 
 #[test]
 fn every_level_round_trips() {
+    // spec: behaviours CO-001
     let input = sample(100_000);
     let mut compressor = Compressor::new();
     let mut decompressor = Decompressor::new();
-    for (codec, levels) in [
-        (Codec::Gzip, vec![-1, 1, 6, 9]),
-        (Codec::Lz4, vec![1, 9, 17]),
-        (Codec::Zstd, vec![-131_072, -5, 1, 3, 9]),
+    for (codec, magics, levels) in [
+        (Codec::Gzip, 0..=2, vec![-1, 1, 6, 9]),
+        (Codec::Lz4, 0..=2, vec![1, 9, 17]),
+        (Codec::Zstd, 2..=2, vec![-131_072, -5, 1, 3, 9, 22]),
     ] {
-        for level in levels {
+        for (level, magic) in levels.iter().flat_map(|l| magics.clone().map(move |m| (*l, m))) {
             let mut payload = Vec::new();
             let compression = Compression::with_level(codec, level).unwrap();
-            compressor.compress(compression, 2, &input, &mut payload).unwrap();
-            assert_eq!(decompressor.decompress(codec, 2, &payload, input.len()).unwrap(), input);
+            compressor.compress(compression, magic, &input, &mut payload).unwrap();
+            let opened = decompressor.decompress(codec, magic, &payload, input.len()).unwrap();
+            assert_eq!(opened, input, "{codec} {level}, magic {magic}");
         }
     }
 }

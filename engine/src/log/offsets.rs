@@ -152,7 +152,11 @@ impl Log {
         if saved.entries() == epochs.entries() {
             return Ok(());
         }
-        replace(&**self.folder.storage(), &self.dir(), EPOCH_FILE, &epochs.format())?;
+        match replace(&**self.folder.storage(), &self.dir(), EPOCH_FILE, &epochs.format()) {
+            // The directory may be on its way out: a checkpoint is written where it is there.
+            Err(error) if error.kind() == Kind::NotFound => return Ok(()),
+            other => other?,
+        }
         *saved = epochs;
         Ok(())
     }

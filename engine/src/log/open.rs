@@ -268,3 +268,23 @@ fn load_epochs(
     epochs.truncate_from_start(log_start);
     Ok((Arc::new(epochs), Arc::new(saved)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Disk;
+    use crate::segment::OpenFiles;
+
+    #[test]
+    fn a_file_that_is_too_large_is_no_log() {
+        // spec: behaviours FR-002
+        let dir = tempfile::tempdir().unwrap();
+        let log = std::fs::File::create(dir.path().join("00000000000000000000.log")).unwrap();
+        let folder = Folder::new(Arc::new(Disk::new()), dir.path(), OpenFiles::new(1));
+        let load = || load(&folder, Inventory::read(&Disk::new(), dir.path()).unwrap());
+        log.set_len(2_147_483_652).unwrap();
+        assert_eq!(load().unwrap_err().kind(), Kind::Corrupt);
+        log.set_len(0).unwrap();
+        assert!(load().is_ok());
+    }
+}

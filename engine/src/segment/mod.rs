@@ -23,3 +23,6 @@ pub use name::{FileName, FileRole, FileState};
 pub use open_files::OpenFiles;
 pub use recent::BatchPlace;
 pub use search::TimestampAndOffset;
+
+#[cfg(test)]
+mod tests;

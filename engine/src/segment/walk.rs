@@ -55,3 +55,68 @@ impl<'a> HeaderWalk<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::error::Kind;
+    use crate::io::{OpenMode, SimDisk, Storage};
+    use crate::record::builder::{BatchBuilder, BatchOptions};
+    use crate::record::codec::Compressor;
+
+    fn file(bytes: Vec<u8>) -> Box<dyn File> {
+        let disk = SimDisk::new();
+        disk.put(Path::new("/log"), bytes, None).unwrap();
+        disk.open(Path::new("/log"), OpenMode::Read).unwrap()
+    }
+
+    fn two_batches() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for base_offset in [0, 1] {
+            let options = BatchOptions { base_offset, ..BatchOptions::default() };
+            let mut builder = BatchBuilder::new(options).unwrap();
+            builder.append(7, None, Some(b"value")).unwrap();
+            builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+        }
+        bytes
+    }
+
+    #[test]
+    fn there_is_no_batch_where_the_log_begins_at_its_end() {
+        // spec: behaviours FR-024
+        let log = file(two_batches());
+        for at in [0, 2_147_483_647] {
+            assert_eq!(HeaderWalk::new(&*log, at, at).next().unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn a_size_that_no_batch_has_is_told_where_it_stands() {
+        // spec: behaviours FR-026
+        let mut bytes = two_batches();
+        let second = bytes.len() / 2;
+        bytes[second + 8..second + 12].copy_from_slice(&13_i32.to_be_bytes());
+        let end = bytes.len().try_into().unwrap();
+        let log = file(bytes);
+        let mut walk = HeaderWalk::new(&*log, 0, end);
+        assert_eq!(walk.next().unwrap().unwrap().0.base_offset, 0);
+        let error = walk.next().unwrap_err();
+        assert_eq!((error.kind(), error.position()), (Kind::Corrupt, Some(end / 2)));
+    }
+
+    #[test]
+    fn a_magic_below_0_is_read_as_an_old_one() {
+        // spec: behaviours FR-028
+        let mut bytes = two_batches();
+        bytes[16] = 0xff;
+        let end = bytes.len().try_into().unwrap();
+        let log = file(bytes);
+        let mut walk = HeaderWalk::new(&*log, 0, end);
+        let (header, _) = walk.next().unwrap().unwrap();
+        assert_eq!((header.magic, header.base_offset, header.last_offset()), (-1, 0, 0));
+        assert_eq!((header.count, header.producer_id), (-1, -1), "the view of an old entry");
+        assert_eq!(walk.next().unwrap().unwrap().0.magic, 2);
+    }
+}

@@ -1,0 +1,192 @@
+//! What a segment does that is written to, apart from the log that it is a part of.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::active::RollParams;
+use super::{ActiveSegment, FileRole, Folder, LogSegment, OpenFiles, SegmentSettings};
+use crate::error::Kind;
+use crate::io::SimDisk;
+use crate::record::BatchHeader;
+use crate::record::builder::{BatchBuilder, BatchOptions, LegacyBuilder};
+use crate::record::codec::{Codec, Compressor};
+use crate::record::validate::{BatchView, Batches};
+
+const NOW_MS: i64 = 1_700_000_000_000;
+
+const SETTINGS: SegmentSettings = SegmentSettings {
+    segment_bytes: 2_147_483_647,
+    segment_ms: 300_000,
+    segment_jitter_ms: 0,
+    index_bytes: 1000,
+    index_interval_bytes: 10,
+};
+
+fn folder() -> Folder {
+    let disk = SimDisk::new();
+    disk.put_dir(Path::new("/orders-0"), None).unwrap();
+    Folder::new(Arc::new(disk), Path::new("/orders-0"), OpenFiles::new(10))
+}
+
+fn create(base_offset: i64) -> (Folder, ActiveSegment) {
+    let folder = folder();
+    let active = ActiveSegment::create(&folder, base_offset, &SETTINGS, NOW_MS).unwrap();
+    (folder, active)
+}
+
+/// The segment closed as a clean stop does, and opened again.
+fn reopen(folder: &Folder, mut active: ActiveSegment) -> ActiveSegment {
+    active.touch_indexes(folder, &SETTINGS).unwrap();
+    active.finish_files(folder).unwrap();
+    let segment = LogSegment::new(active.base_offset(), active.size_bytes());
+    active.close();
+    ActiveSegment::open(folder, &Arc::new(segment), &SETTINGS, NOW_MS).unwrap()
+}
+
+fn append(folder: &Folder, active: &mut ActiveSegment, bytes: &[u8]) {
+    let batches: Vec<BatchView<'_>> = Batches::new(bytes).map(|batch| batch.unwrap()).collect();
+    let append = active.prepare(folder, &SETTINGS, &batches).unwrap();
+    active.write(&[bytes]).unwrap();
+    active.commit(&append);
+}
+
+/// Messages of magic 1 from an offset on.
+fn messages(offset: i64, timestamp: i64, count: i64) -> Vec<u8> {
+    let mut builder = LegacyBuilder::new(1, Codec::None.into(), None, offset).unwrap();
+    for offset in offset..offset + count {
+        builder.append(offset, timestamp, None, Some(b"hello")).unwrap();
+    }
+    let mut bytes = Vec::new();
+    builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+    bytes
+}
+
+/// A batch of magic 2 with a record at each offset.
+fn batch(base_offset: i64, count: i64) -> Vec<u8> {
+    let options = BatchOptions { base_offset, ..BatchOptions::default() };
+    let mut builder = BatchBuilder::new(options).unwrap();
+    (0..count).for_each(|_| builder.append(1000, None, Some(b"v")).unwrap());
+    let mut bytes = Vec::new();
+    builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+    bytes
+}
+
+/// Why a segment does not take a batch that ends at an offset.
+fn refusal(folder: &Folder, active: &ActiveSegment, last_offset: i64) -> Kind {
+    let bytes = batch(0, 1);
+    let header = BatchHeader::parse(&bytes).unwrap();
+    let header = BatchHeader { base_offset: last_offset, ..header };
+    let batches = [BatchView { header, bytes: &bytes }];
+    active.prepare(folder, &SETTINGS, &batches).unwrap_err().kind()
+}
+
+#[test]
+fn offsets_that_the_indexes_cannot_hold_are_refused() {
+    // spec: behaviours LS-001, LS-002
+    for (base_offset, last_offset) in [
+        (0, -2_147_483_648),
+        (0, 2_147_483_648),
+        (1, 0),
+        (100, 10),
+        (2_147_483_648, 0),
+        (-2_147_483_648, 0),
+        (2_147_483_648, 4_294_967_296),
+    ] {
+        let (folder, active) = create(base_offset);
+        assert_eq!(refusal(&folder, &active, last_offset), Kind::OutOfRange);
+        assert_eq!(active.size_bytes(), 0, "{base_offset}");
+        let log = folder.storage().metadata(&folder.file(base_offset, FileRole::Log)).unwrap();
+        assert_eq!(log.size_bytes, 0);
+    }
+}
+
+#[test]
+fn a_log_has_no_more_bytes_than_a_position_can_tell() {
+    // spec: behaviours FR-001
+    let (folder, active) = create(0);
+    active.close();
+    let full = Arc::new(LogSegment::new(0, 2_147_483_647));
+    let active = ActiveSegment::open(&folder, &full, &SETTINGS, NOW_MS).unwrap();
+    assert_eq!(refusal(&folder, &active, 5), Kind::InvalidArgument);
+}
+
+#[test]
+fn an_offset_behind_the_last_batch_is_not_in_the_segment() {
+    // spec: behaviours LS-003, LS-006, LS-010, FR-012, FR-017
+    let (folder, active) = create(40);
+    assert_eq!(active.segment().translate(&folder, 40).unwrap(), None);
+    for (parts, found, missing) in [
+        (vec![messages(50, 500, 2)], 51, vec![52, 53]),
+        (vec![batch(0, 1), batch(1, 1), batch(2, 1), batch(50, 1)], 50, vec![51]),
+        (vec![batch(5, 1), batch(8, 2)], 9, vec![10]),
+    ] {
+        let (folder, mut active) = create(0);
+        parts.iter().for_each(|bytes| append(&folder, &mut active, bytes));
+        let look = |segment: &Arc<LogSegment>| {
+            let found = segment.translate(&folder, found).unwrap().unwrap();
+            let missing = missing.iter().map(|offset| segment.translate(&folder, *offset).unwrap());
+            (found.last_offset, missing.flatten().count())
+        };
+        // What the writer remembers, and what the files say.
+        assert_eq!(look(active.segment()), (found, 0));
+        active.finish_files(&folder).unwrap();
+        assert_eq!(look(&active.seal(&folder)), (found, 0));
+    }
+}
+
+#[test]
+fn the_clock_of_a_segment_that_was_emptied_starts_anew() {
+    // spec: behaviours LS-018, LS-019, LS-021
+    let (folder, active) = create(0);
+    let mut active = reopen(&folder, active);
+    let now_ms = NOW_MS + 500;
+    active.truncate_to(&folder, &SETTINGS, 57, now_ms).unwrap();
+    active.cut_files(&folder, &SETTINGS).unwrap();
+    assert_eq!(active.time_waited(&folder, now_ms, -1).unwrap(), 0);
+    assert_eq!(active.handles().with_tails(|tails| tails.is_full()), Some(false));
+    let roll = |active: &mut ActiveSegment, last_offset, now_ms| {
+        let params = RollParams { max_timestamp_ms: -1, last_offset, size_bytes: 1024, now_ms };
+        active.should_roll(&folder, &SETTINGS, &params).unwrap()
+    };
+    assert!(!roll(&mut active, 100, now_ms));
+    assert!(roll(&mut active, 2_147_483_647 + 200, now_ms + 300_001));
+}
+
+#[test]
+fn a_segment_without_timestamps_is_cut_and_filled_again() {
+    // spec: behaviours LS-025
+    let (folder, mut active) = create(40);
+    append(&folder, &mut active, &messages(40, -1, 2));
+    let now_ms = NOW_MS + 500;
+    assert_eq!(active.time_waited(&folder, now_ms, -1).unwrap(), 500);
+    active.truncate_to(&folder, &SETTINGS, 0, now_ms).unwrap();
+    active.cut_files(&folder, &SETTINGS).unwrap();
+    assert_eq!(active.time_waited(&folder, now_ms, -1).unwrap(), 0);
+    assert_eq!(active.handles().with_tails(|tails| tails.is_full()), Some(false));
+    assert_eq!(active.segment().translate(&folder, 0).unwrap(), None);
+    append(&folder, &mut active, &messages(40, -1, 2));
+    assert_eq!(active.segment().translate(&folder, 41).unwrap().unwrap().last_offset, 41);
+    let log = folder.storage().read(&folder.file(40, FileRole::Log), 1000).unwrap();
+    assert_eq!(log, messages(40, -1, 2));
+}
+
+#[test]
+fn the_first_batch_tells_its_timestamp() {
+    // spec: behaviours LS-045. Kafka's number for "none" is its largest.
+    let (folder, mut active) = create(1);
+    assert_eq!(active.segment().first_batch_timestamp(&folder).unwrap(), None);
+    append(&folder, &mut active, &batch(1, 1));
+    assert_eq!(active.segment().first_batch_timestamp(&folder).unwrap(), Some(1000));
+}
+
+#[test]
+fn files_are_looked_for_where_the_directory_is_said_to_be() {
+    // spec: behaviours XI-018
+    let (folder, _active) = create(7);
+    let old = folder.file(7, FileRole::Log);
+    folder.renamed(Path::new("/orders-1"));
+    let new = folder.file(7, FileRole::Log);
+    assert_eq!(new, Path::new("/orders-1/00000000000000000007.log"));
+    assert!(folder.storage().metadata(&old).is_ok(), "nothing was moved");
+    assert_eq!(folder.storage().metadata(&new).unwrap_err().kind(), Kind::NotFound);
+}

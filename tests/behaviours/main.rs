@@ -1,11 +1,12 @@
 //! Kafka's behaviour, row by row of its catalogue: facts from Kafka's own unit tests. A test cites
 //! the rows that it proves, and checks every result of them.
 
-mod catalogue;
 mod compaction;
 mod concurrency;
+mod list;
 mod loader;
 mod local_log;
 mod manager;
 mod segments;
+mod side_files;
 mod unified_log;

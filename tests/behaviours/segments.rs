@@ -114,6 +114,67 @@ fn a_limit_cuts_the_first_batch_unless_one_is_wanted_whole() {
 }
 
 #[test]
+fn nothing_is_read_at_the_end_of_what_may_be_seen() {
+    // spec: behaviours LS-009. A bound at the very offset lets nothing through.
+    let log = filled(40, 50, 2, 10);
+    log.log().update_high_watermark(51).unwrap();
+    let options =
+        FetchOptions { max_bytes: 1, isolation: Isolation::HighWatermark, min_one_message: false };
+    let fetched = log.log().locate(51, &options).unwrap();
+    assert!(fetched.range.is_none());
+    let place = fetched.place;
+    assert_eq!((place.offset, place.segment_base_offset, place.position), (51, 40, 39));
+}
+
+/// Five batches of different sizes, and their bytes.
+fn five_batches() -> (TestLog, Vec<Vec<u8>>) {
+    let log = log_at(0, 4096);
+    let made = |offset: i64| {
+        let size = usize::try_from(offset * 10 + 1).unwrap();
+        records(1).at(offset).epoch(0).value_bytes(size).build()
+    };
+    let batches: Vec<Vec<u8>> = (0..5).map(made).collect();
+    for batch in &batches {
+        log.try_follow(batch).unwrap();
+    }
+    (log, batches)
+}
+
+fn range(log: &TestLog, offset: i64, max_bytes: u32) -> siltstone::log::FileRange {
+    let options = FetchOptions { max_bytes, isolation: Isolation::LogEnd, min_one_message: false };
+    log.log().locate(offset, &options).unwrap().range.unwrap()
+}
+
+#[test]
+fn a_range_of_a_file_is_a_part_of_it() {
+    // spec: behaviours FR-004, FR-005, FR-006
+    let (log, batches) = five_batches();
+    let from_third = range(&log, 3, u32::MAX);
+    let last_two = [&batches[3][..], &batches[4]].concat();
+    assert_eq!(from_third.position() + from_third.size_bytes(), log.log().size_bytes());
+    assert_eq!(from_third.read().unwrap(), last_two);
+    let behind = from_third.position() + u64::try_from(batches[3].len()).unwrap();
+    let mut slice = vec![0; batches[4].len() + 100];
+    let read = from_third.file().read_at(&mut slice, behind).unwrap();
+    slice.truncate(read);
+    assert_eq!(base_offsets(&slice), [4]);
+    let short = u32::try_from(batches[3].len()).unwrap() - 1;
+    let cut = range(&log, 3, short).read().unwrap();
+    assert_eq!((cut.len(), base_offsets(&cut)), (batches[3].len() - 1, vec![]));
+}
+
+#[test]
+fn reading_does_not_move_where_the_next_batch_goes() {
+    // spec: behaviours FR-008
+    let (log, mut batches) = five_batches();
+    assert_eq!(log.headers().len(), 5);
+    assert_eq!(log.log().size_bytes(), u64::try_from(batches.concat().len()).unwrap());
+    batches.push(records(1).at(5).epoch(0).build());
+    log.try_follow(&batches[5]).unwrap();
+    assert_eq!(log.file(&format!("{:020}.log", 0)).unwrap(), batches.concat());
+}
+
+#[test]
 fn an_offset_is_cut_off_again_and_again() {
     // spec: behaviours LS-015
     let log = log_at(40, 10);

@@ -219,13 +219,17 @@ pub(super) fn write(
     context.init(level).map_err(failed)?;
     out.reserve(compress_bound(input.len()));
     let mut source = InBuffer::around(input);
+    let mut is_flushed = false;
     loop {
         let start = out.len();
         let mut target = OutBuffer::around_pos(out, start);
         // The end must be a call of its own: a frame that is begun and ended in one gets a content
-        // size.
+        // size. Kafka quirk: its stream is flushed before it is closed, so that every frame ends
+        // with an empty block.
         if source.pos() < input.len() {
             context.compress_stream(&mut target, &mut source).map_err(failed)?;
+        } else if !is_flushed {
+            is_flushed = context.flush_stream(&mut target).map_err(failed)? == 0;
         } else if context.end_stream(&mut target).map_err(failed)? == 0 {
             return Ok(());
         }
@@ -250,6 +254,8 @@ mod tests {
             let payload = compress(Codec::Zstd, 2, &sample(size));
             // Frame descriptor 0 and the window of level 3, 2 MiB.
             assert!(payload.starts_with(&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58]));
+            // The empty block that a stream which was flushed before ends with.
+            assert!(payload.ends_with(&[0x01, 0x00, 0x00]));
         }
     }
 

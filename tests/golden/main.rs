@@ -1,6 +1,7 @@
 //! Golden tests: what is read equals what Kafka's own classes read from the same bytes, for every
 //! state of every kit.
 
+mod compaction;
 mod fixtures;
 mod indexes;
 mod live;

@@ -20,9 +20,9 @@ pub struct Line {
     pub abort: Option<bool>,
     /// Whether it is a record of a transaction.
     pub is_transactional: bool,
-    /// The key.
+    /// The key; none of a marker.
     pub key: Option<Vec<u8>>,
-    /// The value.
+    /// The value; none of a marker.
     pub value: Option<Vec<u8>>,
 }
 
@@ -60,8 +60,8 @@ pub fn lines(log: &Log) -> Vec<Line> {
                         producer_id: header.producer_id,
                         abort,
                         is_transactional: header.is_transactional(),
-                        key: record.key.map(<[u8]>::to_vec),
-                        value: record.value.map(<[u8]>::to_vec),
+                        key: record.key.filter(|_| abort.is_none()).map(<[u8]>::to_vec),
+                        value: record.value.filter(|_| abort.is_none()).map(<[u8]>::to_vec),
                     });
                     ControlFlow::Continue(())
                 })

@@ -1021,6 +1021,8 @@ fn a_roll_whose_snapshot_cannot_be_synced_moves_no_recovery_point() {
     assert_eq!(log.log().recovery_point(), 0);
     assert!(log.log().is_failed());
     assert!(log.try_lead(&records(1).producer(1, 0, 1), 0).is_err());
+    // Nobody may take this for a clean stop.
+    assert_eq!(log.log().close().unwrap_err().kind(), Kind::Io);
 }
 
 #[test]

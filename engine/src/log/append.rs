@@ -7,7 +7,6 @@
 //!
 //! Whatever fails before the note is taken leaves the log, its indexes and its state as they were.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::append_error::{AppendError, AppendReason};
@@ -275,7 +274,7 @@ impl Log {
 
     fn take_epochs(&self, epochs: Option<LeaderEpochs>) {
         if let Some(epochs) = epochs {
-            self.epochs.store(Arc::new(epochs));
+            self.set_epochs(epochs);
         }
     }
 

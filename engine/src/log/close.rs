@@ -37,7 +37,7 @@ impl Log {
         // spec: segments 6.10, 7
         let writer = seat.writer()?;
         let now_ms = writer.now_ms;
-        let outcome = if self.is_failed() { Ok(None) } else { self.finish(writer) };
+        let outcome = if self.is_failed() { Err(self.failed()) } else { self.finish(writer) };
         self.leave(seat);
         Ok(outcome?.map(|work| (work, now_ms)))
     }

@@ -42,6 +42,8 @@ pub struct Log {
     pub(super) segments: ArcSwap<Segments>,
     pub(super) offsets: Offsets,
     pub(super) epochs: ArcSwap<LeaderEpochs>,
+    /// Whether the epochs have changed since they were last compared with their checkpoint.
+    pub(super) epochs_are_new: AtomicBool,
     /// What `leader-epoch-checkpoint` holds.
     pub(super) saved_epochs: Mutex<Arc<LeaderEpochs>>,
     pub(super) durable: Mutex<Durable>,

@@ -137,17 +137,27 @@ impl Log {
     ) -> Result<()> {
         let mut epochs = LeaderEpochs::clone(&self.epochs.load());
         change(&mut epochs)?;
-        self.epochs.store(Arc::new(epochs));
+        self.set_epochs(epochs);
         Ok(())
+    }
+
+    pub(super) fn set_epochs(&self, epochs: LeaderEpochs) {
+        self.epochs.store(Arc::new(epochs));
+        self.epochs_are_new.store(true, Ordering::Release);
     }
 
     /// Writes the leader epochs to their checkpoint, durably, if it does not have them. Not from
     /// the seat: this syncs.
     pub(super) fn save_epochs(&self) -> Result<()> {
+        if !self.epochs_are_new.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let mut saved = match self.saved_epochs.lock() {
             Ok(saved) => saved,
             Err(poisoned) => poisoned.into_inner(),
         };
+        // What comes after this is news again.
+        self.epochs_are_new.store(false, Ordering::Release);
         let epochs = self.epochs.load_full();
         if saved.entries() == epochs.entries() {
             return Ok(());
@@ -155,7 +165,11 @@ impl Log {
         match replace(&**self.folder.storage(), &self.dir(), EPOCH_FILE, &epochs.format()) {
             // The directory may be on its way out: a checkpoint is written where it is there.
             Err(error) if error.kind() == Kind::NotFound => return Ok(()),
-            other => other?,
+            Err(error) => {
+                self.epochs_are_new.store(true, Ordering::Release);
+                return Err(error);
+            }
+            Ok(()) => {}
         }
         *saved = epochs;
         Ok(())

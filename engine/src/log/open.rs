@@ -80,6 +80,7 @@ impl Log {
             config: ArcSwap::from_pointee(config),
             segments: ArcSwap::from_pointee(Segments::new(list)),
             offsets: Offsets::new(log_start, local_start, log_end),
+            epochs_are_new: AtomicBool::new(true),
             saved_epochs: Mutex::new(epochs.1),
             epochs: ArcSwap::new(epochs.0),
             durable: Mutex::new(Durable {
@@ -183,8 +184,17 @@ fn load(folder: &Folder, inventory: Inventory) -> Result<Loaded> {
         }
         list.push(Arc::new(LogSegment::new(*base_offset, files.log_size_bytes)));
     }
+    for pair in list.windows(2) {
+        if let [segment, next] = pair {
+            segment.hint_end_offset(next.base_offset());
+        }
+    }
     let end = match list.last() {
-        Some(last) => last.read_next_offset(folder)?,
+        Some(last) => {
+            let end = last.read_next_offset(folder)?;
+            last.hint_end_offset(end);
+            end
+        }
         None => 0,
     };
     Ok((inventory, list, end))

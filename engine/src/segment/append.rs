@@ -166,6 +166,9 @@ impl ActiveSegment {
         if let Some(recent) = self.segment.recent() {
             append.places.iter().for_each(|place| recent.push(place));
         }
+        if let Some(last) = append.places.last() {
+            self.segment.hint_end_offset(last.last_offset.saturating_add(1));
+        }
         self.segment.set_size_bytes(append.end);
     }
 }

@@ -39,6 +39,7 @@ impl ActiveSegment {
 
         if position < end {
             self.segment.truncated();
+            self.segment.hint_end_offset(offset);
             self.segment.set_size_bytes(position);
             self.segment.set_recent(Some(RecentBatches::new(self.base_offset(), position == 0)));
             self.is_dirty_behind = true;

@@ -4,7 +4,9 @@
 use crate::error::Result;
 use crate::io::File;
 
-/// Entries that are read at a time. A small index is read whole.
+/// Entries that are read at a time: few around the guess, which is mostly right, and more where it
+/// was not.
+const FIRST_ENTRIES: u64 = 64;
 const BLOCK_ENTRIES: u64 = 512;
 
 /// An index file and how its entries compare.
@@ -26,13 +28,17 @@ impl<K: Fn(&[u8]) -> i64> IndexFile<'_, K> {
         let (mut first, mut end) = (0, self.count);
         let mut best = None;
         let mut middle = guess;
+        let mut block_entries = FIRST_ENTRIES;
+        let mut steps = [BLOCK_ENTRIES, 8 * BLOCK_ENTRIES].into_iter();
         let mut block = Vec::new();
         while first < end {
-            let count = BLOCK_ENTRIES.min(end - first);
+            let count = block_entries.min(end - first);
+            block_entries = BLOCK_ENTRIES;
             let start = middle.saturating_sub(count / 2).clamp(first, end - count);
             let found = self.read(start, count, &mut block)?;
             let entries = block.chunks_exact(self.entry_size);
             let below = entries.take_while(|entry| (self.key)(entry) <= target).count();
+            let is_behind = below > 0;
             if let Some(last) = below.checked_sub(1) {
                 let slot = start + u64::try_from(last).unwrap_or(u64::MAX);
                 let entry = block.chunks_exact(self.entry_size).nth(last);
@@ -49,7 +55,13 @@ impl<K: Fn(&[u8]) -> i64> IndexFile<'_, K> {
             } else {
                 end = start;
             }
-            middle = first + (end - first) / 2;
+            // A guess that was wrong was mostly not far off.
+            let near = steps.next().map(|step| step.min(end - first));
+            middle = match near {
+                Some(step) if is_behind => first + step / 2,
+                Some(step) => end - step / 2,
+                None => first + (end - first) / 2,
+            };
         }
         Ok(best)
     }

@@ -24,6 +24,8 @@ const UNKNOWN: i64 = i64::MIN;
 #[derive(Debug)]
 pub struct LogSegment {
     base_offset: i64,
+    /// About where its offsets end: look-ups guess by it.
+    end_offset_hint: AtomicI64,
     size_bytes: AtomicU64,
     max_timestamp_ms: AtomicI64,
     offset_of_max_timestamp: AtomicI64,
@@ -56,6 +58,7 @@ impl LogSegment {
     pub fn new(base_offset: i64, size_bytes: u64) -> Self {
         LogSegment {
             base_offset,
+            end_offset_hint: AtomicI64::new(base_offset),
             size_bytes: AtomicU64::new(size_bytes),
             max_timestamp_ms: AtomicI64::new(UNKNOWN),
             offset_of_max_timestamp: AtomicI64::new(base_offset),
@@ -73,6 +76,21 @@ impl LogSegment {
     #[must_use]
     pub fn base_offset(&self) -> i64 {
         self.base_offset
+    }
+
+    /// Says about where its offsets end, so that look-ups begin near to what they look for.
+    pub fn hint_end_offset(&self, end_offset: i64) {
+        self.end_offset_hint.store(end_offset, Ordering::Relaxed);
+    }
+
+    /// The slot in an index of `count` entries where the entry of `offset` is, if offsets rise
+    /// evenly.
+    pub(super) fn guess_slot(&self, offset: i64, count: u64) -> u64 {
+        let base = i128::from(self.base_offset);
+        let span = i128::from(self.end_offset_hint.load(Ordering::Relaxed)) - base;
+        let ahead = (i128::from(offset) - base).clamp(0, span.max(0));
+        let slot = i128::from(count) * ahead / span.max(1);
+        u64::try_from(slot).unwrap_or(0).min(count)
     }
 
     /// The bytes of its log that may be read.

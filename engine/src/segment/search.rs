@@ -53,12 +53,15 @@ impl LogSegment {
         let start = u64::try_from(entry.position).unwrap_or(0);
         let mut walk = HeaderWalk::new(&**handles.log(), start, self.size_bytes());
         if start > 0 {
-            // An index that lies, as an unclean stop may leave it, must not hide what is there.
-            let first = walk.next();
-            let is_right =
-                matches!(first, Ok(Some((header, _))) if header.last_offset() == entry.offset);
-            let from = if is_right { start } else { 0 };
-            walk = HeaderWalk::new(&**handles.log(), from, self.size_bytes());
+            match walk.next() {
+                Ok(Some((header, position))) if header.last_offset() == entry.offset => {
+                    if header.last_offset() >= offset {
+                        return Ok(Some(place(&header, position)));
+                    }
+                }
+                // An index that lies, as an unclean stop may leave it, must not hide what is there.
+                _ => walk = HeaderWalk::new(&**handles.log(), 0, self.size_bytes()),
+            }
         }
         while let Some((header, position)) = walk.next()? {
             if header.last_offset() >= offset {
@@ -83,7 +86,7 @@ impl LogSegment {
         let count = self.entry_count(FileRole::OffsetIndex, &*file, offset::ENTRY_SIZE)?;
         let key = |entry: &[u8]| relative(base_offset, entry, 0);
         let index = IndexFile { file: &*file, entry_size: offset::ENTRY_SIZE, count, key };
-        let found = index.lower_bound(offset, count / 2)?;
+        let found = index.lower_bound(offset, self.guess_slot(offset, count))?;
         Ok(found.map_or(none, |(_, entry)| OffsetEntry {
             offset: relative(base_offset, &entry, 0),
             position: bytes::get_i32(&entry, 4).unwrap_or(0),

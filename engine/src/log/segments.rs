@@ -20,14 +20,14 @@ impl Segments {
         Segments(list)
     }
 
-    /// The same list with one more; one with its base that is there already stays.
+    /// The same list with one more, which takes the place of one with its base.
     #[must_use]
     pub fn with(&self, segment: Arc<LogSegment>) -> Self {
         let mut list = Vec::with_capacity(self.0.len() + 1);
         list.extend(self.0.iter().cloned());
-        if let Err(at) = self.0.binary_search_by_key(&segment.base_offset(), |s| s.base_offset()) {
-            list.insert(at, segment);
-        }
+        let place = self.0.binary_search_by_key(&segment.base_offset(), |s| s.base_offset());
+        let (replaced, at) = place.map_or_else(|at| (0, at), |at| (1, at));
+        list.splice(at..at + replaced, [segment]);
         Segments(list)
     }
 
@@ -191,10 +191,12 @@ mod tests {
     }
 
     #[test]
-    fn a_base_that_is_there_stays_one_segment() {
+    fn a_segment_takes_the_place_of_one_with_its_base() {
         // spec: behaviours SG-009
         let list = segments(&[1, 2]);
-        assert_eq!(list.with(Arc::new(LogSegment::new(2, 7))).count(), 2);
+        let list = list.with(Arc::new(LogSegment::new(2, 7)));
+        let size = list.get(2).map(|segment| segment.size_bytes());
+        assert_eq!((list.count(), size), (2, Some(7)), "the new one");
     }
 
     #[test]

@@ -178,15 +178,3 @@ fn the_first_batch_tells_its_timestamp() {
     append(&folder, &mut active, &batch(1, 1));
     assert_eq!(active.segment().first_batch_timestamp(&folder).unwrap(), Some(1000));
 }
-
-#[test]
-fn files_are_looked_for_where_the_directory_is_said_to_be() {
-    // spec: behaviours XI-018
-    let (folder, _active) = create(7);
-    let old = folder.file(7, FileRole::Log);
-    folder.renamed(Path::new("/orders-1"));
-    let new = folder.file(7, FileRole::Log);
-    assert_eq!(new, Path::new("/orders-1/00000000000000000007.log"));
-    assert!(folder.storage().metadata(&old).is_ok(), "nothing was moved");
-    assert_eq!(folder.storage().metadata(&new).unwrap_err().kind(), Kind::NotFound);
-}

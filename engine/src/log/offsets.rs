@@ -162,14 +162,11 @@ impl Log {
         if saved.entries() == epochs.entries() {
             return Ok(());
         }
-        match replace(&**self.folder.storage(), &self.dir(), EPOCH_FILE, &epochs.format()) {
+        let outcome = replace(&**self.folder.storage(), &self.dir(), EPOCH_FILE, &epochs.format());
+        if let Err(error) = outcome {
+            self.epochs_are_new.store(true, Ordering::Release);
             // The directory may be on its way out: a checkpoint is written where it is there.
-            Err(error) if error.kind() == Kind::NotFound => return Ok(()),
-            Err(error) => {
-                self.epochs_are_new.store(true, Ordering::Release);
-                return Err(error);
-            }
-            Ok(()) => {}
+            return if error.kind() == Kind::NotFound { Ok(()) } else { Err(error) };
         }
         *saved = epochs;
         Ok(())

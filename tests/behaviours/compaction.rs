@@ -590,6 +590,31 @@ fn the_last_batch_of_a_round_leaves_its_header() {
 }
 
 #[test]
+fn a_round_that_begins_behind_an_abort_marker_maps_what_its_producer_commits() {
+    // What was committed behind the marker was taken for aborted, so that its keys were not mapped:
+    // in the next round the tombstone went and the value that it had deleted stayed. What is over
+    // before a round begins says nothing of it any more.
+    let mut topic = Topic::with(|config| config.index_interval_bytes = 0).map_slots(2);
+    topic.plain(&[1]);
+    topic.txn(7, &[2]);
+    topic.end(7, true);
+    topic.plain(&[3]);
+    let mut tombstone = Keys { is_tombstone: true, ..keys(&[1]).of(7, 1) };
+    tombstone.options.is_transactional = true;
+    topic.append(&tombstone);
+    topic.end(7, false);
+    topic.roll();
+    // The tombstone gets its horizon in a round that does not come as far as to map it.
+    let mut dirty = topic.clean(0, NOW_MS);
+    while dirty < 4 {
+        dirty = topic.clean(dirty, NOW_MS);
+    }
+    assert_eq!((dirty, topic.keys()), (4, vec![1, 3]));
+    topic.clean(dirty, NOW_MS + RETENTION_MS);
+    assert_eq!(topic.keys(), [3]);
+}
+
+#[test]
 fn gaps_of_offsets_are_passed_over() {
     // spec: behaviours CL-050, CL-051
     let mut topic = Topic::new();

@@ -2,6 +2,7 @@
 //! the rows that it proves, and checks every result of them.
 
 mod compaction;
+mod compaction_readers;
 mod concurrency;
 mod list;
 mod loader;

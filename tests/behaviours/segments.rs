@@ -1,11 +1,13 @@
 //! Sections LS and FR: one segment and its log file, as a log shows them. The log begins at 40, and
 //! holds messages of magic 1 whose timestamps are ten times their offsets.
 
-use siltstone::index::{OffsetEntries, TimeEntries};
+use std::path::Path;
+
+use siltstone::index::{OffsetEntries, TimeEntries, TxnEntries};
 use siltstone::log::{FetchOptions, Isolation};
 use siltstone::record::builder::LegacyBuilder;
 use siltstone::record::codec::{Codec, Compressor};
-use siltstone_tests::live::{DIR, NOW_MS, TestLog, base_offsets, records};
+use siltstone_tests::live::{DIR, Marker, NOW_MS, TestLog, base_offsets, records};
 
 /// Bytes of one message.
 const ONE: u32 = 39;
@@ -244,7 +246,7 @@ fn a_new_segment_has_no_index_until_one_is_needed() {
 fn damage(log: &TestLog, name: &str, damage: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = log.file(name).unwrap();
     damage(&mut bytes);
-    log.disk.put(&std::path::Path::new(DIR).join(name), bytes, None).unwrap();
+    log.disk.put(&Path::new(DIR).join(name), bytes, None).unwrap();
 }
 
 #[test]
@@ -269,6 +271,36 @@ fn indexes_of_random_bytes_are_made_anew() {
             assert_eq!(at(offset * 10 + 1), (offset < 99).then_some(offset + 1));
         }
     }
+}
+
+#[test]
+fn recovery_finds_the_aborted_transaction_without_any_state() {
+    // spec: behaviours LS-035
+    let mut log = log_at(100, 4096);
+    log.follow(&records(2).at(100).epoch(0).txn(5, 0, 0));
+    log.follow(&records(2).at(102).epoch(0).txn(10, 0, 0));
+    log.follow(&records(2).at(104).epoch(0));
+    for (offset, id, abort) in [(106, 10, true), (107, 5, false)] {
+        let marker = Marker { offset, leader_epoch: 0, ..Marker::of(id, 0, abort) };
+        log.try_follow(&marker.build()).unwrap();
+    }
+    log.log().close().unwrap();
+    let storage: &dyn siltstone::io::Storage = &log.disk;
+    for name in log.files().iter().filter(|name| name.contains("txnindex")) {
+        storage.remove_file(&Path::new(DIR).join(name)).unwrap();
+    }
+    for name in log.files().iter().filter(|name| name.ends_with(".snapshot")) {
+        storage.remove_file(&Path::new(DIR).join(name)).unwrap();
+    }
+    assert_eq!(log.snapshots(), [0_i64; 0]);
+    log.crash(0);
+    assert_eq!((log.log().log_end_offset(), log.snapshots().last()), (108, Some(&108)));
+    let index = log.file(&format!("{:020}.txnindex", 100)).unwrap();
+    let found: Vec<_> = TxnEntries::new(&index)
+        .iter()
+        .map(|e| (e.producer_id, e.first_offset, e.last_offset, e.last_stable_offset))
+        .collect();
+    assert_eq!(found, [(10, 102, 106, 100)]);
 }
 
 #[test]
@@ -342,6 +374,17 @@ fn a_roll_ends_the_time_index_with_the_largest_timestamp_and_trims_the_files() {
     assert_eq!(OffsetEntries::new(&index, 40).count(), 2);
     let size = log.file(&format!("{:020}.log", 40)).unwrap().len();
     assert_eq!(size, usize::try_from(10 * ONE).unwrap());
+
+    // A full index, of three slots, has kept the last one for this.
+    let log = TestLog::with(|config| {
+        config.index_interval_bytes = ONE;
+        config.segment_index_bytes = 36;
+    });
+    log.log().truncate_fully_and_start_at(40, None, NOW_MS).unwrap();
+    log.try_follow(&(40..46).flat_map(message).collect::<Vec<u8>>()).unwrap();
+    assert_eq!(entries(&log, 40).1, [(420, 42), (440, 44)]);
+    log.log().roll(NOW_MS).unwrap();
+    assert_eq!(entries(&log, 40).1, [(420, 42), (440, 44), (450, 45)]);
 }
 
 #[test]
@@ -352,7 +395,7 @@ fn a_new_log_file_is_empty_and_a_missing_side_file_is_no_matter() {
     assert_eq!(log.log().size_bytes(), 0);
     log.follow(&records(1).epoch(0));
     let storage: &dyn siltstone::io::Storage = &log.disk;
-    let missing = std::path::Path::new(DIR).join("00000000000000000000.timeindex");
+    let missing = Path::new(DIR).join("00000000000000000000.timeindex");
     storage.remove_file(&missing).unwrap();
     log.log().truncate_fully_and_start_at(7, None, NOW_MS).unwrap();
     log.log().delete_due_files(NOW_MS + 60_000).unwrap();

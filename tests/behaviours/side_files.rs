@@ -1,15 +1,17 @@
-//! Sections XI, CP and EC: transaction indexes and small files, as a log keeps them.
+//! Sections XI, PS, CP and EC: transaction indexes, snapshots and small files, as logs keep them.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use siltstone::Kind;
 use siltstone::index::TxnEntries;
-use siltstone::io::Disk;
 use siltstone::io::sim::Entry;
+use siltstone::io::{Disk, Storage};
 use siltstone::log::{Log, LogConfig, OpenOptions};
+use siltstone::state::checkpoint::OffsetCheckpoint;
 use siltstone::uuid::Uuid;
 use siltstone_tests::live::{DIR, NOW_MS, TestLog, records};
+use siltstone_tests::nodes::TestNode;
 
 const TXN_INDEX: &str = "00000000000000000000.txnindex";
 const EPOCHS: &str = "leader-epoch-checkpoint";
@@ -46,6 +48,88 @@ fn a_transaction_index_goes_with_its_segment() {
     let left: Vec<String> =
         log.files().into_iter().filter(|name| name.contains("txnindex")).collect();
     assert_eq!(left, [""; 0]);
+}
+
+#[test]
+fn a_transaction_index_that_is_cut_to_nothing_stays_as_an_empty_file() {
+    // spec: behaviours XI-013, XI-016
+    let mut log = TestLog::new();
+    abort(&mut log, 1);
+    log.log().flush(true, NOW_MS).unwrap();
+    assert_eq!(log.file(TXN_INDEX).unwrap().len(), 34);
+    log.log().truncate_to(0, NOW_MS).unwrap();
+    assert_eq!(log.file(TXN_INDEX), Some(Vec::new()));
+}
+
+#[test]
+fn the_snapshot_of_a_segment_that_is_deleted_is_marked_so_first() {
+    // spec: behaviours PS-057, PS-058
+    let name = format!("{:020}.snapshot", 1);
+    for is_gone in [false, true] {
+        let mut log = TestLog::new();
+        for sequence in 0..3 {
+            log.lead(&records(1).producer(1, 0, sequence));
+            log.log().roll(NOW_MS).unwrap();
+        }
+        assert_eq!(log.snapshots(), [1, 2, 3]);
+        if is_gone {
+            let storage: &dyn Storage = &log.disk;
+            storage.remove_file(&Path::new(DIR).join(&name)).unwrap();
+        }
+        log.replicate();
+        log.log().maybe_increment_log_start_offset(2).unwrap();
+        assert_eq!(log.log().delete_old_segments(NOW_MS).unwrap(), 2);
+        assert_eq!(log.snapshots(), [2, 3]);
+        assert_eq!(log.file(&format!("{name}.deleted")).is_some(), !is_gone);
+        log.log().delete_due_files(NOW_MS + 60_000).unwrap();
+        assert_eq!(log.file(&format!("{name}.deleted")), None);
+    }
+}
+
+#[test]
+fn a_checkpoint_is_what_was_written_last() {
+    // spec: behaviours CP-001
+    let mut node = TestNode::new(1);
+    let read = |node: &TestNode| {
+        let bytes = node.file("/a/recovery-point-offset-checkpoint").unwrap();
+        let checkpoint = OffsetCheckpoint::parse(&bytes).unwrap();
+        let lines = checkpoint.entries().iter();
+        let mut lines: Vec<_> = lines.map(|e| (e.topic.to_string(), e.offset)).collect();
+        lines.sort();
+        lines
+    };
+    let (bar, foo) = (node.log("bar"), node.log("foo"));
+    node.fill(&foo, 5);
+    node.fill(&bar, 10);
+    node.stop(1);
+    assert_eq!(read(&node), [("bar".to_owned(), 10), ("foo".to_owned(), 5)]);
+    node.start();
+    node.fill(&node.log("foo"), 1);
+    node.stop(1);
+    assert_eq!(read(&node), [("bar".to_owned(), 10), ("foo".to_owned(), 6)]);
+}
+
+#[test]
+fn a_marker_of_a_clean_stop_counts_whatever_it_holds() {
+    // spec: behaviours CP-015
+    let mut node = TestNode::new(1);
+    node.stop(7);
+    for (content, was_clean) in [
+        (Some(&br#"{"version":0}"#[..]), true),
+        (Some(b"garbage"), true),
+        (Some(br#"{"version":0,"brokerEpoch":-1}"#), true),
+        (None, false),
+    ] {
+        let path = Path::new("/a/.kafka_cleanshutdown");
+        match content {
+            Some(bytes) => node.disk.put(path, bytes.to_vec(), None).unwrap(),
+            None => Storage::remove_file(&node.disk, path).unwrap(),
+        }
+        node.start();
+        assert_eq!(node.report.dirs[0].was_clean, was_clean);
+        assert_eq!(node.engine().previous_broker_epoch(), None, "-1 is no epoch");
+        node.stop(7);
+    }
 }
 
 #[test]

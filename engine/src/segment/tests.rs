@@ -135,6 +135,31 @@ fn an_offset_behind_the_last_batch_is_not_in_the_segment() {
 }
 
 #[test]
+fn a_batch_is_found_with_its_place_and_its_size() {
+    // spec: behaviours FR-010
+    let (folder, mut active) = create(0);
+    let batches = [batch(0, 1), batch(1, 3), batch(4, 2), batch(50, 1)];
+    batches.iter().for_each(|bytes| append(&folder, &mut active, bytes));
+    active.finish_files(&folder).unwrap();
+    let sealed = active.seal(&folder);
+    let mut position = 0;
+    for (bytes, offset) in batches.iter().zip([0, 1, 4, 50]) {
+        let found = sealed.translate(&folder, offset).unwrap().unwrap();
+        let size = u64::try_from(bytes.len()).unwrap();
+        assert_eq!((found.base_offset, found.position, found.size_bytes), (offset, position, size));
+        // A walk that begins at the batch itself finds it, too.
+        let mut from_there = None;
+        let mut see = |header: &BatchHeader, at, _: &super::log_segment::SegmentHandles| {
+            from_there = Some((header.last_offset() >= offset, at, u64::from(header.size_bytes)));
+            Ok(std::ops::ControlFlow::Break(()))
+        };
+        sealed.for_each_header(&folder, position, &mut see).unwrap();
+        assert_eq!(from_there, Some((true, position, size)));
+        position += size;
+    }
+}
+
+#[test]
 fn the_clock_of_a_segment_that_was_emptied_starts_anew() {
     // spec: behaviours LS-018, LS-019, LS-021
     let (folder, active) = create(0);

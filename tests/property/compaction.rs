@@ -1,5 +1,5 @@
-//! Whatever is appended, compacted and opened again: a log says the same of its keys as a plain list
-//! of everything that was ever appended.
+//! Whatever is appended, compacted and opened again: a log says the same of its keys as a plain
+//! list of everything that was ever appended.
 
 use std::collections::BTreeSet;
 use std::path::Path;

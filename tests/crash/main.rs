@@ -4,6 +4,7 @@
 //! | module | asks |
 //! |---|---|
 //! | `cuts` | the power goes, or the process is killed, at every operation |
+//! | `engine` | the same while logs are made, moved, deleted and closed, and checkpoints written |
 //! | `faults` | every operation fails once: a full disk, an I/O error, too many open files, no permission |
 //! | `live` | a log that is written to: the same for its whole life |
 //! | `compaction` | a log that is compacted: the same |
@@ -15,6 +16,7 @@
 mod compaction;
 mod cuts;
 mod directories;
+mod engine;
 mod faults;
 mod killed;
 mod live;

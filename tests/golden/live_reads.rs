@@ -45,11 +45,12 @@ fn an_opened_log_answers_as_kafkas(kit: &str) {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-fn open(state: &State, dir: &Path, expectation: &Expectation) -> Log {
+/// The settings of a partition's topic.
+pub(crate) fn config(expectation: &Expectation) -> LogConfig {
     let number =
         |name: &str| expectation.config.get(name).map(|value| value.parse::<u32>().expect(name));
     let defaults = LogConfig::default();
-    let config = LogConfig {
+    LogConfig {
         segment_bytes: number("internal.segment.bytes").unwrap_or(defaults.segment_bytes),
         segment_index_bytes: number("segment.index.bytes").unwrap_or(defaults.segment_index_bytes),
         index_interval_bytes: number("index.interval.bytes")
@@ -59,7 +60,10 @@ fn open(state: &State, dir: &Path, expectation: &Expectation) -> Log {
             .get("remote.storage.enable")
             .is_some_and(|v| v == "true"),
         ..defaults
-    };
+    }
+}
+
+fn open(state: &State, dir: &Path, expectation: &Expectation) -> Log {
     let options = OpenOptions {
         clean_shutdown: expectation.clean_shutdown_file,
         recovery_point: expectation.recovery_point_checkpoint.unwrap_or(0),
@@ -71,7 +75,7 @@ fn open(state: &State, dir: &Path, expectation: &Expectation) -> Log {
         now_ms: state.at_ms(),
         ..OpenOptions::default()
     };
-    Log::open(Arc::new(Disk::new()), dir, config, &options).expect("a log")
+    Log::open(Arc::new(Disk::new()), dir, config(expectation), &options).expect("a log")
 }
 
 /// Adds a line where the two are not the same.
@@ -191,7 +195,13 @@ fn segments(log: &Log, loaded: &Loaded, wrong: &mut Vec<String>) {
     same("segments", &json!(got), &json!(want), wrong);
 }
 
-fn files(state: &State, name: &str, dir: &Path, loaded: &Loaded, wrong: &mut Vec<String>) {
+pub(crate) fn files(
+    state: &State,
+    name: &str,
+    dir: &Path,
+    loaded: &Loaded,
+    wrong: &mut Vec<String>,
+) {
     let mut got: BTreeMap<String, Vec<u8>> = fs::read_dir(dir)
         .expect("the partition")
         .map(|entry| entry.expect("an entry").path())

@@ -2,6 +2,7 @@
 //! state of every kit.
 
 mod compaction;
+mod engine;
 mod fixtures;
 mod indexes;
 mod live;

@@ -151,6 +151,7 @@ mod tests {
 
     #[test]
     fn marked_names_fit_and_read_back() {
+        // spec: behaviours LL-025
         let id = Uuid([0xab; 16]);
         let marked = |topic: &str, kind| {
             FolderName { topic: topic.to_owned(), partition: 12, kind }.marked(id)

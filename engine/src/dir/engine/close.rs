@@ -1,6 +1,7 @@
 //! How does an engine end, so that the next one need not recover anything?
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
@@ -65,7 +66,7 @@ impl Engine {
         for file in CheckpointFile::ALL {
             closed.errors.extend(self.checkpoint_dir(number, file).err());
         }
-        if closed.errors.is_empty() && dir.is_complete {
+        if closed.errors.is_empty() && dir.is_complete.load(Ordering::Relaxed) {
             let bytes = format_clean_shutdown(broker_epoch);
             match replace(&*self.storage, &dir.path, CLEAN_SHUTDOWN_FILE, &bytes) {
                 Ok(()) => closed.is_clean = true,

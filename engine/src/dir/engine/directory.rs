@@ -1,7 +1,7 @@
 //! One log directory: its lock, its id, how it was left, and whether its disk still works.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::dir::files::LOCK_FILE;
@@ -23,8 +23,8 @@ pub(super) struct LogDir {
     pub(super) broker_epoch: Option<i64>,
     lock: Mutex<Option<Box<dyn Lock>>>,
     failure: OnceLock<Failure>,
-    /// Whether every log was opened.
-    pub(super) is_complete: bool,
+    /// Whether every log in it was opened, and none left its place without a new name.
+    pub(super) is_complete: AtomicBool,
     pub(super) books: Mutex<Books>,
     /// When each of the three checkpoints is to be written.
     pub(super) checkpoint_at: [AtomicI64; 3],
@@ -77,7 +77,7 @@ impl LogDir {
             broker_epoch: None,
             lock: Mutex::default(),
             failure: OnceLock::new(),
-            is_complete: false,
+            is_complete: AtomicBool::new(false),
             books: Mutex::default(),
             checkpoint_at: Default::default(),
             busy: AtomicU8::new(0),

@@ -206,8 +206,8 @@ impl Engine {
                 }
             }
         }
-        for (dir, is_refused) in self.dirs.iter_mut().zip(&refused) {
-            dir.is_complete = !is_refused;
+        for (dir, is_refused) in self.dirs.iter().zip(&refused) {
+            dir.is_complete.store(!is_refused, Ordering::Relaxed);
         }
         for (dir, error) in failed {
             self.fail_dir(dir, &error);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use super::directory::LogDir;
 use super::engine::Engine;
@@ -126,8 +126,8 @@ impl Engine {
     /// Has the future log of a partition replace the current one, whose folder is deleted later.
     ///
     /// # Errors
-    /// `NotFound` when one of the two is missing; what the disk says. When the current log could
-    /// not be renamed, the future one has its place all the same.
+    /// `NotFound` when one of the two is missing; what the disk says. When it was the current log
+    /// that could not be renamed, the future one has its place all the same.
     pub fn replace_current_with_future(
         &self,
         topic: &str,
@@ -137,19 +137,20 @@ impl Engine {
         let _changing = self.change();
         let current = self.open_entry(topic, partition, false)?;
         let future = self.open_entry(topic, partition, true)?;
+        // What the current log has durable must not be lost with it.
+        future.log.flush(true, now_ms).map_err(|error| self.judge(future.dir, error))?;
         // A line that the new log's directory has of an older one would be taken for its own.
         self.freshen(future.dir)?;
         let live = FolderName { topic: topic.to_owned(), partition, kind: FolderKind::Live };
         let path = self.dir(future.dir)?.path.join(live.to_string());
-        let outcome = future.log.rename_dir(&path, true);
-        if *future.log.dir() != path {
-            return outcome.map(drop).map_err(|error| self.judge(future.dir, error));
-        }
+        let home = &self.dir(future.dir)?.path;
+        let renamed = future.log.rename_dir(&path, true).and_then(|is_renamed| {
+            // An earlier try may have come as far as this.
+            if is_renamed { Ok(()) } else { self.storage.sync_dir(home) }
+        });
+        renamed.map_err(|error| self.judge(future.dir, error))?;
         self.write().remove(topic, partition, true);
         self.add(topic, partition, false, future.dir, Arc::clone(&future.log), now_ms);
-        if let Err(error) = outcome {
-            return Err(self.judge(future.dir, error));
-        }
         let folder = FolderName { kind: FolderKind::Delete, ..live };
         let name = folder.marked(Uuid::random());
         let path = self.dir(current.dir)?.path.join(&name);
@@ -157,6 +158,9 @@ impl Engine {
         let outcome = current.log.rename_dir(&path, true);
         if *current.log.dir() == path {
             self.put_up(current.dir, path, Some(Arc::clone(&current.log)), now_ms);
+        } else {
+            // Nobody closes it any more: a marker would say that it is whole.
+            self.dir(current.dir)?.is_complete.store(false, Ordering::Relaxed);
         }
         self.forget_lines(current.dir, topic, partition);
         let checkpointed = outcome.and_then(|_| self.freshen(current.dir));

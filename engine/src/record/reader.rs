@@ -135,7 +135,9 @@ pub(super) fn record_of<'a>(message: &LegacyMessage<'a>) -> Record<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::builder::{BatchBuilder, BatchOptions, write_empty_batch};
+    use crate::record::builder::{
+        BatchBuilder, BatchOptions, LegacyBuilder, write_empty_batch, write_legacy_message,
+    };
     use crate::record::codec::Compressor;
 
     fn batch(codec: Codec, count: i64) -> Vec<u8> {
@@ -164,6 +166,61 @@ mod tests {
     fn every_codec_gives_the_same_records() {
         for codec in Codec::ALL {
             assert_eq!(offsets(&batch(codec, 3), 1 << 20), (vec![5, 6, 7], Ok(())), "{codec}");
+        }
+    }
+
+    /// A wrapper at this offset whose messages are at 0, 1 and 2.
+    fn wrapper(magic: i8, codec: Codec, offset: i64) -> Vec<u8> {
+        let mut builder = LegacyBuilder::new(magic, codec.into(), None, 0).unwrap();
+        (0..3).for_each(|at| builder.append(at, 7, None, Some(b"v")).unwrap());
+        let mut bytes = Vec::new();
+        builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+        // The checksum does not cover it.
+        bytes[..8].copy_from_slice(&offset.to_be_bytes());
+        bytes
+    }
+
+    fn old_offsets(entry: &[u8]) -> (Vec<i64>, Result<(), BatchFault>) {
+        let mut offsets = Vec::new();
+        let header = BatchHeader::parse_legacy(entry).unwrap();
+        let outcome = BatchReader::new(1 << 20).read(&header, entry, &mut |record| {
+            offsets.push(record.offset);
+            ControlFlow::Continue(())
+        });
+        (offsets, outcome)
+    }
+
+    #[test]
+    fn a_wrapper_at_offset_0_has_its_messages_where_they_say() {
+        // spec: behaviours LG-006, LG-007
+        for codec in [Codec::Gzip, Codec::Snappy, Codec::Lz4] {
+            for magic in [0, 1] {
+                assert_eq!(old_offsets(&wrapper(magic, codec, 0)), (vec![0, 1, 2], Ok(())));
+            }
+            assert_eq!(old_offsets(&wrapper(1, codec, 9)), (vec![7, 8, 9], Ok(())));
+            let (seen, outcome) = old_offsets(&wrapper(1, codec, 1));
+            assert_eq!((seen, outcome.unwrap_err().code), (vec![], Code::Record), "{codec}");
+        }
+    }
+
+    #[test]
+    fn a_wrapper_that_holds_nothing_is_a_fault() {
+        // spec: behaviours LG-014, LG-015
+        for codec in [Codec::Gzip, Codec::Snappy, Codec::Lz4] {
+            for magic in [0, 1] {
+                let mut nothing = Vec::new();
+                Compressor::new().compress(codec.into(), magic, b"", &mut nothing).unwrap();
+                for (value, code) in [(None, Code::Record), (Some(&nothing[..]), Code::RecordCount)]
+                {
+                    let (offset, attributes, timestamp_ms, key) = (0, codec.id(), 7, None);
+                    let message =
+                        LegacyMessage { offset, magic, attributes, timestamp_ms, key, value };
+                    let mut bytes = Vec::new();
+                    write_legacy_message(&message, &mut bytes).unwrap();
+                    let (seen, outcome) = old_offsets(&bytes);
+                    assert_eq!((seen, outcome.unwrap_err().code), (vec![], code), "{codec}");
+                }
+            }
         }
     }
 

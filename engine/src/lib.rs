@@ -12,6 +12,7 @@
 pub mod bytes;
 pub mod error;
 pub mod problem;
+mod sync;
 pub mod units;
 pub mod uuid;
 

@@ -4,11 +4,12 @@
 //! that has just looked it up still finds it open.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use super::log::Log;
 use crate::error::{Kind, Result};
 use crate::segment::{FileName, FileRole, FileState};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Files that wait for their deletion.
 #[derive(Debug, Default)]

@@ -7,10 +7,7 @@
 //! to run.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-
-use arc_swap::ArcSwap;
+use std::sync::{Arc, PoisonError, TryLockError};
 
 use super::compact::Replacements;
 use super::config::LogConfig;
@@ -19,6 +16,10 @@ use super::segments::Segments;
 use crate::error::{Error, Kind, Result};
 use crate::segment::{ActiveSegment, Folder};
 use crate::state::{LeaderEpochs, ProducerState};
+use crate::sync::{
+    ArcSwap, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicI64, Ordering},
+};
 use crate::uuid::Uuid;
 
 /// One partition, open for reading and writing.

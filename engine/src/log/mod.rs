@@ -30,6 +30,8 @@ mod removal;
 pub(crate) mod replace;
 mod retain;
 mod roll;
+#[cfg(all(test, any(loom, shuttle)))]
+mod schedules;
 pub mod segments;
 pub mod stats;
 pub mod timestamps;

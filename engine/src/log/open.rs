@@ -5,10 +5,7 @@
 //! after a clean stop.
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
-
-use arc_swap::ArcSwap;
+use std::sync::Arc;
 
 use super::compact::Replacements;
 use super::config::{LogConfig, OpenOptions};
@@ -25,6 +22,7 @@ use crate::segment::active::LOG_BYTES_MAX;
 use crate::segment::rebuild::IndexSettings;
 use crate::segment::{ActiveSegment, Folder, LogSegment};
 use crate::state::{LeaderEpochs, ProducerState, SnapshotSet, meta};
+use crate::sync::{ArcSwap, Mutex, atomic::AtomicBool};
 use crate::uuid::Uuid;
 
 /// More than any checkpoint of epochs has.

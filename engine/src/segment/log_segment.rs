@@ -3,10 +3,7 @@
 //! It costs little until it is used: no file is open and no index in memory. Readers and the writer
 //! share it; what the writer has appended becomes visible by [`LogSegment::size_bytes`], last.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-
-use arc_swap::ArcSwapOption;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 use super::folder::Folder;
 use super::index_tails::IndexTails;
@@ -14,6 +11,10 @@ use super::name::FileRole;
 use super::recent::RecentBatches;
 use crate::error::{Error, Kind, Result};
 use crate::io::{File, OpenMode};
+use crate::sync::{
+    ArcSwapOption, Mutex,
+    atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering},
+};
 
 /// "Every entry that the file holds", as a count of index entries.
 const WHOLE_FILE: u32 = u32::MAX;

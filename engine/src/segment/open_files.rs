@@ -1,9 +1,10 @@
 //! How many segments may have their files open at once?
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 use super::log_segment::LogSegment;
+use crate::sync::Mutex;
 
 /// Segments that are open because somebody read them, oldest first. Shared by all logs that are to
 /// share its limit; the segments that are written to are not counted.

@@ -14,8 +14,7 @@
 //! is at it. A step that fails can be tried again.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, TryLockError};
 
 use super::cleaned::CleanSegment;
 use super::sources::Source;
@@ -24,6 +23,10 @@ use crate::io::Storage;
 use crate::log::Log;
 use crate::log::log::Seat;
 use crate::segment::{FileRole, FileState};
+use crate::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicBool, Ordering},
+};
 
 /// What a log knows of its compaction.
 #[derive(Debug, Default)]
@@ -130,7 +133,7 @@ impl Log {
 }
 
 impl Replacements {
-    fn lock(&self) -> Result<std::sync::MutexGuard<'_, Option<Replacement>>> {
+    fn lock(&self) -> Result<MutexGuard<'_, Option<Replacement>>> {
         match self.pending.try_lock() {
             Ok(pending) => Ok(pending),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),

@@ -1,0 +1,225 @@
+//! Threads that write and read one log at the same time, in orders that a model checker picks.
+//!
+//! Under `--cfg loom` every order of a few steps, under `--cfg shuttle` random orders of many.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+#[cfg(loom)]
+use loom::thread::spawn;
+#[cfg(shuttle)]
+use shuttle::thread::spawn;
+
+use super::{FetchOptions, Isolation, Log, LogConfig, OpenOptions};
+use crate::error::Kind;
+use crate::io::SimDisk;
+use crate::record::builder::{BatchBuilder, BatchOptions};
+use crate::record::codec::Compressor;
+use crate::record::validate::Batches;
+
+const NOW_MS: i64 = 1_700_000_000_000;
+
+/// A log whose segments hold two batches.
+fn log() -> Arc<Log> {
+    let config = LogConfig {
+        segment_bytes: 200,
+        segment_index_bytes: 80,
+        index_interval_bytes: 50,
+        file_delete_delay_ms: 0,
+        ..LogConfig::default()
+    };
+    let options = OpenOptions { now_ms: NOW_MS, ..OpenOptions::default() };
+    let disk = Arc::new(SimDisk::new());
+    Arc::new(Log::open(disk, Path::new("/orders-0"), config, &options).unwrap())
+}
+
+/// The batch of one record that is appended at an offset in an epoch.
+fn batch(offset: i64, leader_epoch: i32) -> Vec<u8> {
+    let options = BatchOptions { base_offset: offset, leader_epoch, ..BatchOptions::default() };
+    let mut builder = BatchBuilder::new(options).unwrap();
+    let value = format!("{leader_epoch}/{offset}");
+    builder.append(NOW_MS + offset, None, Some(value.as_bytes())).unwrap();
+    let mut bytes = Vec::new();
+    builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+    bytes
+}
+
+fn append(log: &Log, leader_epoch: i32) {
+    let offset = log.log_end_offset();
+    log.append_as_follower(&batch(offset, leader_epoch), i32::MAX, NOW_MS).unwrap();
+}
+
+/// What a reader gets from an offset is what was appended there.
+fn read(log: &Log, offset: i64, isolation: Isolation) -> Option<i64> {
+    let options = FetchOptions { max_bytes: 1000, isolation, min_one_message: true };
+    let fetched = match log.read(offset, &options) {
+        Ok(fetched) => fetched,
+        Err(error) if matches!(error.kind(), Kind::OutOfRange | Kind::Closed) => return None,
+        Err(error) => panic!("{error}"),
+    };
+    let mut next = offset;
+    for found in Batches::new(&fetched.bytes) {
+        let found = found.unwrap();
+        let (base, epoch) = (found.header.base_offset, found.header.leader_epoch);
+        assert_eq!(base, next, "a gap, or another offset than was asked for");
+        assert_eq!(found.bytes, batch(base, epoch), "not what was appended");
+        next = found.header.next_offset();
+    }
+    Some(next)
+}
+
+/// Whoever sees an end reads up to it, however the segments change meanwhile.
+fn an_end_that_is_seen_can_be_read(appends: usize, reads: usize) {
+    let log = log();
+    let writer = Arc::clone(&log);
+    let writer = spawn(move || {
+        for _ in 0..appends {
+            append(&writer, 0);
+            let end = writer.log_end_offset();
+            writer.update_high_watermark(end).unwrap();
+        }
+    });
+    for _ in 0..reads {
+        // In this order each is at most what the next one says.
+        let stable = log.last_stable_offset();
+        let high = log.high_watermark();
+        let end = log.log_end_offset();
+        assert!(stable <= high && high <= end, "{stable}, {high}, {end}");
+        if end > 0 {
+            let next = read(&log, end - 1, Isolation::LogEnd);
+            assert!(next.is_some_and(|next| next >= end), "{next:?} of {end}");
+        }
+        if high > 0 {
+            let next = read(&log, high - 1, Isolation::HighWatermark);
+            assert!(next.is_some_and(|next| next >= high), "{next:?} of {high}");
+        }
+    }
+    writer.join().unwrap();
+    assert_eq!(log.log_end_offset(), i64::try_from(appends).unwrap());
+}
+
+/// A lease reads what was there, though its segment was deleted and the log is closed.
+#[cfg(shuttle)]
+fn a_lease_outlives_its_segment() {
+    let log = log();
+    (0..4).for_each(|_| append(&log, 0));
+    log.update_high_watermark(4).unwrap();
+    let options =
+        FetchOptions { max_bytes: 1000, isolation: Isolation::LogEnd, min_one_message: true };
+    let reader = Arc::clone(&log);
+    let reader = spawn(move || {
+        let Ok(fetched) = reader.locate(0, &options) else { return };
+        let bytes = fetched.range.unwrap().read().unwrap();
+        let first = Batches::new(&bytes).next().unwrap().unwrap();
+        assert_eq!(first.bytes, batch(0, 0));
+    });
+    log.maybe_increment_log_start_offset(2).unwrap();
+    log.delete_old_segments(NOW_MS).unwrap();
+    log.delete_due_files(NOW_MS).unwrap();
+    log.close().unwrap();
+    reader.join().unwrap();
+}
+
+/// Of two writers one is turned away; nothing is written twice or lost.
+fn a_second_writer_is_turned_away() {
+    let log = log();
+    let write = |log: Arc<Log>| {
+        move || match log.append_as_raft_leader(&batch(0, 0), 0, NOW_MS) {
+            Ok(_) => 1,
+            // The other one was first, or is at it.
+            Err(_) => 0,
+        }
+    };
+    let other = spawn(write(Arc::clone(&log)));
+    let own = write(Arc::clone(&log))();
+    let done = own + other.join().unwrap();
+    assert_eq!(log.log_end_offset(), i64::from(done > 0));
+    assert!(done == 1, "{done} writers appended at offset 0");
+    assert_eq!(read(&log, 0, Isolation::LogEnd), Some(1));
+}
+
+#[cfg(loom)]
+mod every_order {
+    fn model(run: impl Fn() + Sync + Send + 'static) {
+        let mut model = loom::model::Builder::new();
+        // More steps than these would take days; faults need few changes of threads.
+        model.preemption_bound = Some(2);
+        model.max_branches = 100_000;
+        model.check(run);
+    }
+
+    #[test]
+    fn an_end_that_is_seen_can_be_read() {
+        model(|| super::an_end_that_is_seen_can_be_read(2, 1));
+    }
+
+    #[test]
+    fn a_second_writer_is_turned_away() {
+        model(super::a_second_writer_is_turned_away);
+    }
+}
+
+#[cfg(shuttle)]
+mod random_orders {
+    use super::*;
+
+    /// Orders that are tried of each, half of them by chance and half with few changes of threads.
+    const ORDERS: usize = 2000;
+
+    fn check(run: impl Fn() + Sync + Send + Clone + 'static) {
+        shuttle::check_random(run.clone(), ORDERS / 2);
+        shuttle::check_pct(run, ORDERS / 2, 3);
+    }
+
+    #[test]
+    fn an_end_that_is_seen_can_be_read() {
+        check(|| super::an_end_that_is_seen_can_be_read(7, 5));
+    }
+
+    #[test]
+    fn a_lease_outlives_its_segment() {
+        check(super::a_lease_outlives_its_segment);
+    }
+
+    #[test]
+    fn a_second_writer_is_turned_away() {
+        check(super::a_second_writer_is_turned_away);
+    }
+
+    /// Everything at once: what is read was appended, in one epoch or the other.
+    #[test]
+    fn readers_see_what_was_appended_while_the_log_is_cut_and_closed() {
+        check(|| {
+            let log = log();
+            (0..3).for_each(|_| append(&log, 0));
+            let mut threads = Vec::new();
+            for reader in 0..2 {
+                let log = Arc::clone(&log);
+                threads.push(spawn(move || {
+                    for offset in [0, 2, 3, 4, 1] {
+                        let isolation = [Isolation::LogEnd, Isolation::Committed][reader];
+                        read(&log, offset, isolation);
+                    }
+                }));
+            }
+            let flusher = Arc::clone(&log);
+            threads.push(spawn(move || {
+                // A closed log has nothing to flush.
+                let _ = flusher.flush(false, NOW_MS);
+            }));
+            append(&log, 0);
+            log.roll(NOW_MS).unwrap();
+            append(&log, 0);
+            log.truncate_to(2, NOW_MS).unwrap();
+            (0..3).for_each(|_| append(&log, 1));
+            log.update_high_watermark(4).unwrap();
+            log.maybe_increment_log_start_offset(1).unwrap();
+            log.delete_old_segments(NOW_MS).unwrap();
+            log.delete_due_files(NOW_MS).unwrap();
+            log.close().unwrap();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    }
+}

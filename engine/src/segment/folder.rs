@@ -1,14 +1,13 @@
 //! Where do the files of a partition lie?
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use arc_swap::ArcSwap;
+use std::sync::{Arc, PoisonError};
 
 use super::name::{FileName, FileRole, FileState};
 use super::open_files::OpenFiles;
 use crate::error::{Kind, Result};
 use crate::io::{File, OpenMode, Storage};
+use crate::sync::{ArcSwap, Mutex};
 
 /// The directory of a partition, which may be renamed while its segments are read.
 #[derive(Debug)]

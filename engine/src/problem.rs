@@ -30,7 +30,7 @@ codes! {
     ZeroTail = "zero_tail",
     /// The last batch has fewer bytes than it announces.
     TornBatch = "torn_batch",
-    /// A batch length that cannot be.
+    /// A length of a batch, or of a log, that cannot be.
     BadLength = "bad_length",
     /// The stored checksum is not that of the bytes.
     CrcMismatch = "crc_mismatch",

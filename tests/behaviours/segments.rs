@@ -2,9 +2,12 @@
 //! holds messages of magic 1 whose timestamps are ten times their offsets.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use siltstone::Kind;
 use siltstone::index::{OffsetEntries, TimeEntries, TxnEntries};
-use siltstone::log::{FetchOptions, Isolation};
+use siltstone::io::Disk;
+use siltstone::log::{FetchOptions, Isolation, Log, LogConfig, OpenOptions};
 use siltstone::record::builder::LegacyBuilder;
 use siltstone::record::codec::{Codec, Compressor};
 use siltstone_tests::live::{DIR, Marker, NOW_MS, TestLog, base_offsets, records};
@@ -174,6 +177,29 @@ fn reading_does_not_move_where_the_next_batch_goes() {
     batches.push(records(1).at(5).epoch(0).build());
     log.try_follow(&batches[5]).unwrap();
     assert_eq!(log.file(&format!("{:020}.log", 0)).unwrap(), batches.concat());
+}
+
+#[test]
+fn a_file_that_is_too_large_is_no_log() {
+    // spec: behaviours FR-002
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("orders-0");
+    std::fs::create_dir(&path).unwrap();
+    let file = std::fs::File::create(path.join(format!("{:020}.log", 0))).unwrap();
+    let open = |clean_shutdown| {
+        let options = OpenOptions { now_ms: NOW_MS, clean_shutdown, ..OpenOptions::default() };
+        Log::open(Arc::new(Disk::new()), &path, LogConfig::default(), &options)
+    };
+    for clean_shutdown in [true, false] {
+        // No byte of it is on the disk.
+        file.set_len(2_147_483_652).unwrap();
+        let error = open(clean_shutdown).unwrap_err();
+        assert_eq!(error.kind(), Kind::Corrupt);
+        assert!(error.to_string().contains("a log of 2147483652 bytes"), "{error}");
+        assert_eq!(file.metadata().unwrap().len(), 2_147_483_652, "it stays as it is");
+    }
+    file.set_len(0).unwrap();
+    assert_eq!(open(false).unwrap().log_end_offset(), 0);
 }
 
 #[test]

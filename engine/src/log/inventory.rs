@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Source, Storage};
 use crate::problem::{Code, Problem, Severity};
+use crate::segment::active::LOG_BYTES_MAX;
 use crate::segment::name::Parsed;
 use crate::segment::{FileName, FileRole, FileState};
 
@@ -203,6 +204,11 @@ impl Inventory {
                         Err(error) if error.kind() == Kind::NotFound => continue,
                         other => other?,
                     };
+                    if metadata.size_bytes > LOG_BYTES_MAX {
+                        let size = metadata.size_bytes;
+                        let detail = format!("a log of {size} bytes, at most {LOG_BYTES_MAX} fit");
+                        self.problem(Code::BadLength, Severity::Corrupt, name, &detail);
+                    }
                     let segment = self.segments.entry(file.offset).or_default();
                     segment.base_offset = file.offset;
                     segment.log = name.to_owned();

@@ -18,7 +18,6 @@ use crate::io::{OpenMode, Storage};
 use crate::log::inventory::{EPOCH_FILE, Inventory, METADATA_FILE};
 use crate::log::recover::{self, RecoverOptions, Silent};
 use crate::problem::Severity;
-use crate::segment::active::LOG_BYTES_MAX;
 use crate::segment::rebuild::IndexSettings;
 use crate::segment::{ActiveSegment, Folder, LogSegment};
 use crate::state::{LeaderEpochs, ProducerState, SnapshotSet, meta};
@@ -173,13 +172,8 @@ fn load_trusted(folder: &Folder, options: &OpenOptions) -> Result<Option<Loaded>
 }
 
 fn load(folder: &Folder, inventory: Inventory) -> Result<Loaded> {
-    let dir = folder.path();
     let mut list = Vec::with_capacity(inventory.segments.len());
     for (base_offset, files) in &inventory.segments {
-        if files.log_size_bytes > LOG_BYTES_MAX {
-            let message = format!("a log of {} bytes is too large", files.log_size_bytes);
-            return Err(Error::corrupt(message).in_file(&dir.join(&files.log)));
-        }
         list.push(Arc::new(LogSegment::new(*base_offset, files.log_size_bytes)));
     }
     for pair in list.windows(2) {
@@ -275,24 +269,4 @@ fn load_epochs(
     epochs.truncate_from_end(log_end);
     epochs.truncate_from_start(log_start);
     Ok((Arc::new(epochs), Arc::new(saved)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::io::Disk;
-    use crate::segment::OpenFiles;
-
-    #[test]
-    fn a_file_that_is_too_large_is_no_log() {
-        // spec: behaviours FR-002
-        let dir = tempfile::tempdir().unwrap();
-        let log = std::fs::File::create(dir.path().join("00000000000000000000.log")).unwrap();
-        let folder = Folder::new(Arc::new(Disk::new()), dir.path(), OpenFiles::new(1));
-        let load = || load(&folder, Inventory::read(&Disk::new(), dir.path()).unwrap());
-        log.set_len(2_147_483_652).unwrap();
-        assert_eq!(load().unwrap_err().kind(), Kind::Corrupt);
-        log.set_len(0).unwrap();
-        assert!(load().is_ok());
-    }
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use siltstone::io::Disk;
-use siltstone::log::{AppendScratch, LeaderAppend, Log, LogConfig, OpenOptions};
+use siltstone::log::{
+    AppendScratch, Cleaner, CleanerOptions, LeaderAppend, Log, LogConfig, OpenOptions,
+};
 use siltstone::record::TimestampType;
 use siltstone::record::builder::{BatchBuilder, BatchOptions};
 use siltstone::record::codec::{Codec, Compression, Compressor};
@@ -216,6 +218,30 @@ fn changes(data: &Path, topics: &mut Vec<Topic>) {
     topics.push(topic);
 }
 
+/// A compacted topic: of each key in the clean part the last record stays.
+fn compacted(data: &Path, topics: &mut Vec<Topic>) {
+    let config = LogConfig { compact: true, delete: false, file_delete_delay_ms: 0, ..small() };
+    let mut topic = Topic::new(data, next(topics), "compacted", config);
+    for batch in 0..60 {
+        topic.append(3, [Codec::None, Codec::Zstd, Codec::Lz4][batch % 3], None);
+    }
+    topic.replicate();
+    let range = topic.log.cleanable(None, NOW_MS).expect("a look");
+    let mut cleaner = Cleaner::new(CleanerOptions::default());
+    let done = topic.log.compact(&mut cleaner, &range, NOW_MS).expect("a compaction");
+    topic.log.delete_due_files(i64::MAX).expect("deletions");
+    assert!(done.records_written < done.records_read, "{done:?}");
+    let mut last = BTreeMap::new();
+    for record in topic.records.iter().filter(|record| record.0 < done.end_offset) {
+        last.insert(record.1.clone(), record.0);
+    }
+    topic.records.retain(|record| record.0 >= done.end_offset || last[&record.1] == record.0);
+    for _ in 0..5 {
+        topic.append(2, Codec::None, None);
+    }
+    topics.push(topic);
+}
+
 fn next(topics: &[Topic]) -> u8 {
     u8::try_from(topics.len()).expect("few topics") + 1
 }
@@ -241,11 +267,16 @@ fn kafka_reads_what_our_log_wrote_and_repairs_nothing() {
     codecs(&data, &mut topics);
     transactions(&data, &mut topics);
     changes(&data, &mut topics);
+    compacted(&data, &mut topics);
     topics.iter().for_each(Topic::replicate);
     stop(&data, &topics);
 
+    // The broker's own cleaner has nothing to do.
+    let settings = json!({
+        "compacted": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1"},
+    });
     let judgement =
-        kafka.judge_while(&data, &json!({}), None, |address| read_back(kafka, address, &topics));
+        kafka.judge_while(&data, &settings, None, |address| read_back(kafka, address, &topics));
     assert_eq!(judgement.repairs, Vec::<String>::new(), "Kafka repaired");
     assert_eq!(judgement.changed, Vec::<String>::new(), "Kafka changed");
     for topic in &topics {

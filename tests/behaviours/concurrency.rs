@@ -23,7 +23,7 @@ fn on_a_disk() -> (tempfile::TempDir, Log) {
         ..LogConfig::default()
     };
     let options = OpenOptions {
-        open_files: siltstone::segment::OpenFiles::new(3),
+        open_files: siltstone::segment::OpenFiles::new(9),
         now_ms: NOW_MS,
         ..OpenOptions::default()
     };
@@ -143,7 +143,7 @@ fn a_lease_outlives_roll_deletion_truncation_and_close() {
 #[test]
 fn few_segments_are_open_however_many_are_read() {
     let mut log = TestLog::with(|config| config.segment_bytes = 100);
-    log.open_with(|options| options.open_files = siltstone::segment::OpenFiles::new(3));
+    log.open_with(|options| options.open_files = siltstone::segment::OpenFiles::new(9));
     for offset in 0..60 {
         log.follow(&records(1).at(offset).epoch(0));
     }
@@ -152,7 +152,10 @@ fn few_segments_are_open_however_many_are_read() {
         assert_eq!(log.read(offset).place.offset, offset);
     }
     let open = log.log().segments().iter().filter(|segment| segment.is_open()).count();
-    assert_eq!(open, 4, "three that were read, and the one that is written to");
+    assert_eq!(
+        open, 4,
+        "three that were read, with two files each, and the one that is written to"
+    );
 }
 
 #[test]

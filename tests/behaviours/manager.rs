@@ -6,7 +6,7 @@ use std::sync::Arc;
 use siltstone::Error;
 use siltstone::dir::engine::{CheckpointFile, Engine, EngineOptions, Identity, NewLog};
 use siltstone::error::Kind;
-use siltstone::io::{Disk, Storage};
+use siltstone::io::{Disk, OpenMode, Storage};
 use siltstone::log::{FetchOptions, Isolation, LogConfig, remove_tree};
 use siltstone::state::meta::MetaProperties;
 use siltstone::uuid::Uuid;
@@ -66,6 +66,7 @@ fn directories_that_were_stopped_in_order_are_marked_with_the_epoch() {
     let log = node.log("one");
     node.fill(&log, 3);
     node.stop(3);
+    node.disk.settle();
     for dir in ["/a", "/b"] {
         let marker = node.file(&format!("{dir}/{MARKER}")).unwrap();
         assert_eq!(marker, br#"{"version":0,"brokerEpoch":3}"#);
@@ -632,4 +633,51 @@ fn the_real_disk_is_opened_and_closed_by_several_threads() {
             assert!(report.dirs.iter().all(|dir| dir.is_clean), "{report:?}");
         }
     }
+}
+
+#[test]
+fn many_segments_are_read_with_few_descriptors() {
+    const LOGS: usize = 20;
+    const SEGMENTS: usize = 2500;
+    let mut node = TestNode::on(siltstone::io::SimDisk::new(), 2);
+    node.open_files_max = 300;
+    let one = records(1).at(0).epoch(0).build();
+    for number in 0..LOGS {
+        let dir = format!("/{}/t{number}-0", if number % 2 == 0 { "a" } else { "b" });
+        node.disk.put_dir(Path::new(&dir), None).unwrap();
+        for base in 0..i64::try_from(SEGMENTS).unwrap() {
+            let mut batch = one.clone();
+            batch[..8].copy_from_slice(&base.to_be_bytes());
+            for (suffix, bytes) in
+                [("log", batch), ("index", Vec::new()), ("timeindex", Vec::new())]
+            {
+                let path = format!("{dir}/{base:020}.{suffix}");
+                let file = node.disk.open(Path::new(&path), OpenMode::CreateNew).unwrap();
+                file.write_at(&bytes, 0).unwrap();
+            }
+        }
+    }
+    node.disk.settle();
+    for dir in ["/a", "/b"] {
+        let marker = Path::new(dir).join(MARKER);
+        node.disk.put(&marker, Vec::new(), None).unwrap();
+    }
+    node.disk.limit_open_files(500);
+    node.start();
+    assert_eq!((node.report.opened, node.report.refused.len()), (LOGS, 0));
+    let counters = node.engine().counters();
+    assert_eq!(counters.segments, u64::try_from(LOGS * SEGMENTS).unwrap());
+    let options =
+        FetchOptions { max_bytes: 1, isolation: Isolation::LogEnd, min_one_message: true };
+    // Far apart, so that none is open when it is read.
+    for step in 0..SEGMENTS {
+        let offset = i64::try_from(step * 1999 % SEGMENTS).unwrap();
+        for number in 0..LOGS {
+            let log = node.engine().log(&format!("t{number}"), 0).unwrap().unwrap();
+            assert_eq!(log.read(offset, &options).unwrap().bytes[..8], offset.to_be_bytes());
+        }
+    }
+    assert!(node.engine().counters().open_files <= 300);
+    assert!(node.disk.open_files_peak() < 500);
+    assert!(node.stop(1).dirs.iter().all(|dir| dir.is_clean));
 }

@@ -81,7 +81,7 @@ impl ActiveSegment {
             other => other?,
         };
         let segment = Arc::new(LogSegment::new(base_offset, 0));
-        let handles = Arc::new(SegmentHandles::new(&segment, log.into()));
+        let handles = Arc::new(SegmentHandles::new(&segment, log.into(), folder.open_files()));
         segment.set_max_timestamp(Some((NO_TIMESTAMP, base_offset)));
         for role in [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex] {
             segment.set_entry_count(role, Some(0));

@@ -97,7 +97,7 @@ impl Folder {
         self.path.load().join(FileName { offset, role, state }.format())
     }
 
-    pub(super) fn open_files(&self) -> &OpenFiles {
+    pub(super) fn open_files(&self) -> &Arc<OpenFiles> {
         &self.open_files
     }
 }

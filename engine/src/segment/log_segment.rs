@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use super::folder::Folder;
 use super::index_tails::IndexTails;
 use super::name::FileRole;
+use super::open_files::OpenFiles;
 use super::recent::RecentBatches;
 use crate::error::{Error, Kind, Result};
 use crate::io::{File, OpenMode};
@@ -45,6 +46,9 @@ pub struct LogSegment {
 #[derive(Debug)]
 pub struct SegmentHandles {
     segment: Weak<LogSegment>,
+    open_files: Arc<OpenFiles>,
+    /// Somebody wanted them since they were looked at last.
+    is_used: AtomicBool,
     log: Arc<dyn File>,
     offset_index: OnceLock<Arc<dyn File>>,
     time_index: OnceLock<Arc<dyn File>>,
@@ -221,11 +225,14 @@ impl LogSegment {
     /// with.
     pub fn handles(self: &Arc<Self>, folder: &Folder) -> Result<Arc<SegmentHandles>> {
         if let Some(handles) = self.handles.load_full() {
+            if !handles.is_used.load(Ordering::Relaxed) {
+                handles.is_used.store(true, Ordering::Relaxed);
+            }
             return Ok(handles);
         }
         let opened = folder.open(self.base_offset, FileRole::Log, OpenMode::ReadWrite);
         let log = self.check_own(opened, folder)?.into();
-        let handles = Arc::new(SegmentHandles::new(self, log));
+        let handles = Arc::new(SegmentHandles::new(self, log, folder.open_files()));
         self.handles.store(Some(Arc::clone(&handles)));
         folder.open_files().opened(self);
         Ok(handles)
@@ -242,6 +249,12 @@ impl LogSegment {
         self.handles.load().is_some()
     }
 
+    /// Whether its files were used since this was asked last.
+    pub(super) fn was_used(&self) -> bool {
+        let handles = self.handles.load();
+        handles.as_ref().is_some_and(|handles| handles.is_used.swap(false, Ordering::Relaxed))
+    }
+
     /// Lets go of its open files; leases keep theirs.
     pub(super) fn let_go(&self) -> Option<Arc<SegmentHandles>> {
         // The segment that is written to keeps its files.
@@ -255,10 +268,23 @@ impl LogSegment {
     }
 }
 
+impl Drop for SegmentHandles {
+    fn drop(&mut self) {
+        self.open_files.subtract(self.file_count());
+    }
+}
+
 impl SegmentHandles {
-    pub(super) fn new(segment: &Arc<LogSegment>, log: Arc<dyn File>) -> Self {
+    pub(super) fn new(
+        segment: &Arc<LogSegment>,
+        log: Arc<dyn File>,
+        open_files: &Arc<OpenFiles>,
+    ) -> Self {
+        open_files.add(1);
         SegmentHandles {
             segment: Arc::downgrade(segment),
+            open_files: Arc::clone(open_files),
+            is_used: AtomicBool::new(true),
             log,
             offset_index: OnceLock::new(),
             time_index: OnceLock::new(),
@@ -305,7 +331,7 @@ impl SegmentHandles {
             Err(error) if error.kind() == Kind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        Ok(Some(Arc::clone(self.slot(role).get_or_init(|| file))))
+        Ok(Some(self.keep(role, file)))
     }
 
     /// An index file, made empty when there is none.
@@ -320,7 +346,27 @@ impl SegmentHandles {
         }
         let file: Arc<dyn File> =
             folder.open(segment.base_offset, role, OpenMode::CreateNew)?.into();
-        Ok(Arc::clone(self.slot(role).get_or_init(|| file)))
+        Ok(self.keep(role, file))
+    }
+
+    /// Keeps an index file open; where another thread was first, its file.
+    fn keep(&self, role: FileRole, file: Arc<dyn File>) -> Arc<dyn File> {
+        let mut is_new = false;
+        let kept = self.slot(role).get_or_init(|| {
+            is_new = true;
+            file
+        });
+        if is_new {
+            self.open_files.add(1);
+            self.open_files.shrink();
+        }
+        Arc::clone(kept)
+    }
+
+    /// Its open files.
+    pub(super) fn file_count(&self) -> usize {
+        let indexes = [&self.offset_index, &self.time_index, &self.txn_index];
+        1 + indexes.iter().filter(|index| index.get().is_some()).count()
     }
 
     /// Does something with the growing ends of the indexes, where there are any.

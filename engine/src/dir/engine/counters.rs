@@ -25,6 +25,8 @@ pub struct EngineCounters {
     pub dirty_bytes: u64,
     /// Sealed segments whose files are open.
     pub open_segments: u64,
+    /// Files of segments that are open.
+    pub open_files: u64,
     /// Folders that wait for their deletion.
     pub waiting_folders: u64,
 }
@@ -36,6 +38,7 @@ impl Engine {
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let mut counters = EngineCounters {
             offline_dirs: count(self.dirs.iter().filter(|dir| LogDir::is_offline(dir)).count()),
+            open_files: count(self.open_files.count()),
             waiting_folders: count(self.removals().len()),
             ..EngineCounters::default()
         };

@@ -143,7 +143,8 @@ fn a_log_that_is_a_hole_to_the_end_is_cut() {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert_eq!(fs::metadata(&log).unwrap().len(), size_bytes);
     assert_the_rest_is_done("recover", &outcome);
-    assert!(outcome.memory_bytes < 128 << 20, "{}", outcome.memory_bytes);
+    // Windows of maps count, one for each thread: what recovery may take, whatever there is.
+    assert!(outcome.memory_bytes < 256 << 20, "{}", outcome.memory_bytes);
 }
 
 #[test]

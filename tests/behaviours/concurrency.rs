@@ -50,6 +50,35 @@ fn a_second_writer_is_turned_away() {
 }
 
 #[test]
+fn what_readers_have_in_memory_of_a_sealed_index_does_not_outlive_a_truncation() {
+    let (_dir, log) = on_a_disk();
+    let follow = |offsets: std::ops::Range<i64>, epoch: i32, value_bytes: usize| {
+        for offset in offsets {
+            let batch = records(1).at(offset).epoch(epoch).value_bytes(value_bytes);
+            let batch = batch.times(&[NOW_MS + offset]).build();
+            log.append_as_follower(&batch, epoch, NOW_MS).unwrap();
+        }
+    };
+    let look_at = |end: i64| {
+        for offset in 0..end {
+            let base = log.locate(offset, &ALL).unwrap().place.offset;
+            assert_eq!(base, offset);
+            let found = log.offset_for_timestamp(NOW_MS + offset).unwrap();
+            assert_eq!(found.unwrap().offset, offset);
+        }
+    };
+    follow(0..300, 0, 20);
+    assert!(log.segments().count() > 5);
+    (0..3).for_each(|_| look_at(300));
+    // In the midst of a segment whose indexes the readers have in memory by now.
+    let sealed = log.segments().iter().nth(2).unwrap().base_offset();
+    log.truncate_to(sealed + 7, NOW_MS).unwrap();
+    follow(sealed + 7..300, 1, 90);
+    (0..3).for_each(|_| look_at(300));
+    log.close().unwrap();
+}
+
+#[test]
 fn readers_see_whole_batches_in_order_while_the_log_grows_rolls_and_shrinks() {
     let (_dir, log) = on_a_disk();
     let is_over = AtomicBool::new(false);

@@ -96,7 +96,9 @@ impl ActiveSegment {
         settings: &SegmentSettings,
         now_ms: i64,
     ) -> Result<Self> {
-        let handles = segment.handles(folder)?;
+        // Other handles than those of its readers, who may hold its sealed indexes in memory.
+        let log = Arc::clone(segment.handles(folder)?.log());
+        let handles = Arc::new(SegmentHandles::new(segment, log, folder.open_files()));
         let is_empty = segment.size_bytes() == 0;
         let segment = Arc::clone(segment);
         let mut active = Self::with(segment, handles, is_empty, settings, now_ms);
@@ -172,6 +174,12 @@ impl ActiveSegment {
     /// Makes the offset and the time index at their full length, where they are not there yet.
     pub fn touch_indexes(&self, folder: &Folder, settings: &SegmentSettings) -> Result<()> {
         touch(&self.segment, &self.handles, folder, settings)
+    }
+
+    /// Whether so many batches may each get an index entry and the segment is still not full.
+    #[must_use]
+    pub fn has_index_room(&self, batches: usize) -> bool {
+        self.handles.with_tails(|tails| tails.has_room(batches)) == Some(true)
     }
 
     /// Whether what is to be appended belongs into a new segment. Indexes must have been touched.

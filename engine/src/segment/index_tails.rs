@@ -168,6 +168,14 @@ impl IndexTails {
         self.offset_is_full() || self.time_is_full()
     }
 
+    /// Whether it is not full after so many more entries either.
+    pub(super) fn has_room(&self, entries: usize) -> bool {
+        let more = u32::try_from(entries).unwrap_or(u32::MAX);
+        let after = |tail: &IndexTail| tail.count().saturating_add(more);
+        after(&self.offset) < self.offset.max_count
+            && after(&self.time).saturating_add(1) < self.time.max_count
+    }
+
     fn offset_is_full(&self) -> bool {
         self.offset.count() >= self.offset.max_count
     }

@@ -6,6 +6,7 @@
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 use super::folder::Folder;
+use super::index_memory::IndexMemory;
 use super::index_tails::IndexTails;
 use super::name::FileRole;
 use super::open_files::OpenFiles;
@@ -53,6 +54,8 @@ pub struct SegmentHandles {
     offset_index: OnceLock<Arc<dyn File>>,
     time_index: OnceLock<Arc<dyn File>>,
     txn_index: OnceLock<Arc<dyn File>>,
+    offset_memory: IndexMemory,
+    time_memory: IndexMemory,
     /// The growing ends of the indexes while the segment is written to.
     pub(super) tails: Mutex<Option<IndexTails>>,
 }
@@ -289,6 +292,8 @@ impl SegmentHandles {
             offset_index: OnceLock::new(),
             time_index: OnceLock::new(),
             txn_index: OnceLock::new(),
+            offset_memory: IndexMemory::default(),
+            time_memory: IndexMemory::default(),
             tails: Mutex::new(None),
         }
     }
@@ -312,6 +317,29 @@ impl SegmentHandles {
             FileRole::TimeIndex => &self.time_index,
             FileRole::TxnIndex | FileRole::Log | FileRole::Snapshot => &self.txn_index,
         }
+    }
+
+    /// The entries of the offset or the time index of a sealed segment, if they are in memory or
+    /// worth it by now.
+    pub(super) fn index_in_memory(
+        &self,
+        segment: &LogSegment,
+        folder: &Folder,
+        role: FileRole,
+    ) -> Result<Option<&[u8]>> {
+        let memory = match role {
+            FileRole::OffsetIndex => &self.offset_memory,
+            _ => &self.time_memory,
+        };
+        if let Some(entries) = memory.entries() {
+            return Ok(Some(entries));
+        }
+        // While the segment is written to its indexes grow.
+        if segment.with_recent(|_| ()).is_some() {
+            return Ok(None);
+        }
+        let Some(file) = self.index(segment, folder, role)? else { return Ok(None) };
+        memory.load(&*file, file.metadata()?.size_bytes, folder.open_files())
     }
 
     /// An index file; `None` when there is none.

@@ -7,6 +7,7 @@ mod cut;
 pub mod damage;
 pub mod folder;
 mod index_file;
+mod index_memory;
 pub mod index_tails;
 pub mod log_segment;
 pub mod name;

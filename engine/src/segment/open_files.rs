@@ -1,4 +1,4 @@
-//! How many files of segments may be open at once?
+//! How many files of segments may be open at once, and how much memory may their indexes take?
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, Weak};
@@ -7,6 +7,10 @@ use super::log_segment::LogSegment;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
+/// Bytes that the indexes of all open segments may take in memory.
+const INDEX_BYTES_MAX: usize = 64 << 20;
+/// An index above this size is read block by block: it would push out too many others.
+const INDEX_BYTES_EACH_MAX: usize = INDEX_BYTES_MAX / 4;
 /// Fewer entries than this are not worth a look for those that are of no use any more.
 const FEW: usize = 64;
 
@@ -19,6 +23,26 @@ pub struct OpenFiles {
     count: AtomicUsize,
     /// Sealed segments that were opened, in the order in which they are looked at.
     sealed: Mutex<VecDeque<Weak<LogSegment>>>,
+    index_bytes: AtomicUsize,
+}
+
+/// Memory that an index may take, until it is dropped.
+#[derive(Debug)]
+pub(super) struct IndexRoom {
+    open_files: Arc<OpenFiles>,
+    size_bytes: usize,
+}
+
+impl IndexRoom {
+    pub(super) fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+}
+
+impl Drop for IndexRoom {
+    fn drop(&mut self) {
+        self.open_files.index_bytes.fetch_sub(self.size_bytes, Ordering::Relaxed);
+    }
 }
 
 impl OpenFiles {
@@ -26,7 +50,28 @@ impl OpenFiles {
     /// log and the indexes that were needed, up to four. The one that was opened last stays open.
     #[must_use]
     pub fn new(count_max: usize) -> Arc<Self> {
-        Arc::new(OpenFiles { count_max, count: AtomicUsize::new(0), sealed: Mutex::default() })
+        Arc::new(OpenFiles {
+            count_max,
+            count: AtomicUsize::new(0),
+            sealed: Mutex::default(),
+            index_bytes: AtomicUsize::new(0),
+        })
+    }
+
+    /// Memory for an index; segments that were opened earlier make room for it. `None` when there
+    /// is none, or the index is too large.
+    pub(super) fn room(self: &Arc<Self>, size_bytes: usize) -> Option<IndexRoom> {
+        if size_bytes > INDEX_BYTES_EACH_MAX {
+            return None;
+        }
+        let take =
+            |taken: usize| taken.checked_add(size_bytes).filter(|taken| *taken <= INDEX_BYTES_MAX);
+        let taken = &self.index_bytes;
+        while taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+            let oldest = self.sealed.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
+            drop(oldest.upgrade().map(|segment| segment.let_go()));
+        }
+        Some(IndexRoom { open_files: Arc::clone(self), size_bytes })
     }
 
     /// Files that are open now, those that only a reader's lease keeps open too.

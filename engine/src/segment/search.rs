@@ -11,8 +11,11 @@ use super::recent::{BatchPlace, Recent};
 use super::walk::HeaderWalk;
 use crate::bytes;
 use crate::error::{Error, Result};
-use crate::index::{AbortedTxn, OffsetEntry, TimeEntry, TxnEntries};
+use crate::index::{AbortedTxn, OffsetEntries, OffsetEntry, TimeEntries, TimeEntry, TxnEntries};
 use crate::index::{offset, time, txn};
+use crate::record::batch::HEADER_SIZE;
+use crate::record::codec::Codec;
+use crate::record::records::Records;
 use crate::record::{BatchHeader, BatchReader, Record};
 use crate::units::{NO_LEADER_EPOCH, NO_TIMESTAMP};
 
@@ -80,6 +83,9 @@ impl LogSegment {
     ) -> Result<OffsetEntry> {
         let base_offset = self.base_offset();
         let none = OffsetEntry { offset: base_offset, position: 0 };
+        if let Some(entries) = handles.index_in_memory(self, folder, FileRole::OffsetIndex)? {
+            return Ok(OffsetEntries::new(entries, base_offset).lookup(offset));
+        }
         let Some(file) = handles.index(self, folder, FileRole::OffsetIndex)? else {
             return Ok(none);
         };
@@ -172,10 +178,15 @@ impl LogSegment {
     ) -> Result<Option<TimestampAndOffset>> {
         // spec: segments 3.7
         let handles = self.handles(folder)?;
-        let found = self.time_index_file(&handles, folder, |index| {
-            index.lower_bound(timestamp_ms, index.count / 2)
-        })?;
-        let entry = self.decode_time(found.flatten().map(|(_, entry)| entry));
+        let entry = match handles.index_in_memory(self, folder, FileRole::TimeIndex)? {
+            Some(entries) => TimeEntries::new(entries, self.base_offset()).lookup(timestamp_ms),
+            None => {
+                let found = self.time_index_file(&handles, folder, |index| {
+                    index.lower_bound(timestamp_ms, index.count / 2)
+                })?;
+                self.decode_time(found.flatten().map(|(_, entry)| entry))
+            }
+        };
         let from = self.lookup_offset(&handles, folder, entry.offset.max(start_offset))?;
         self.scan_for(
             &handles,
@@ -220,6 +231,16 @@ impl LogSegment {
             if !may_hold(&header) {
                 continue;
             }
+            let found_in = |record: &Record<'_>| TimestampAndOffset {
+                timestamp_ms: record.timestamp_ms,
+                offset: record.offset,
+                leader_epoch: (header.leader_epoch != NO_LEADER_EPOCH)
+                    .then_some(header.leader_epoch),
+            };
+            let head = walk.head(position);
+            if let Some(record) = first_wanted(&header, head, &is_wanted) {
+                return Ok(Some(found_in(&record)));
+            }
             batch.resize(usize::try_from(header.size_bytes).unwrap_or(usize::MAX), 0);
             let read = handles.log().read_at(&mut batch, position)?;
             batch.truncate(read);
@@ -228,12 +249,7 @@ impl LogSegment {
                 if !is_wanted(record) {
                     return ControlFlow::Continue(());
                 }
-                found = Some(TimestampAndOffset {
-                    timestamp_ms: record.timestamp_ms,
-                    offset: record.offset,
-                    leader_epoch: (header.leader_epoch != NO_LEADER_EPOCH)
-                        .then_some(header.leader_epoch),
-                });
+                found = Some(found_in(record));
                 ControlFlow::Break(())
             };
             reader.read(&header, &batch, &mut see).map_err(|fault| {
@@ -347,6 +363,21 @@ impl LogSegment {
     }
 }
 
+/// The first wanted record among those that are whole in the first bytes of a batch, where that can
+/// be seen without opening it.
+fn first_wanted<'a>(
+    header: &BatchHeader,
+    head: &'a [u8],
+    is_wanted: impl Fn(&Record<'_>) -> bool,
+) -> Option<Record<'a>> {
+    if header.magic < 2 || Codec::from_id(header.codec_id()) != Some(Codec::None) {
+        return None;
+    }
+    let size = usize::try_from(header.size_bytes).unwrap_or(usize::MAX);
+    let records = head.get(HEADER_SIZE..size.min(head.len()))?;
+    Records::new(header, records).map_while(|record| record.ok()).find(|record| is_wanted(record))
+}
+
 fn place(header: &BatchHeader, position: u64) -> BatchPlace {
     BatchPlace {
         base_offset: header.base_offset,
@@ -417,5 +448,34 @@ mod tests {
         let error = segment.translate(&folder, 100).unwrap_err();
         assert_eq!(error.kind(), crate::Kind::NotFound);
         assert!(!segment.is_open());
+    }
+
+    #[test]
+    fn an_index_in_memory_answers_as_its_file() {
+        let entries: Vec<(i32, i32)> = (1..=1400).map(|n| (n * 3, n * 10)).collect();
+        let (folder, segment, bytes) = segment(&entries);
+        let whole = OffsetEntries::new(&bytes, 100);
+        let handles = segment.handles(&folder).unwrap();
+        let offsets = [0, 99, 100, 102, 103, 104, 2000, 4299, 4300, 4301, i64::MAX];
+        // The first look-ups read the file, the others do not.
+        for round in 0..3 {
+            for offset in offsets {
+                let found = segment.lookup_offset(&handles, &folder, offset).unwrap();
+                assert_eq!(found, whole.lookup(offset), "{offset} in round {round}");
+            }
+        }
+        let memory = handles.index_in_memory(&segment, &folder, FileRole::OffsetIndex).unwrap();
+        assert_eq!(memory, Some(&*bytes));
+    }
+
+    #[test]
+    fn an_index_that_is_not_in_memory_stays_out_when_there_is_no_room() {
+        let open_files = OpenFiles::new(10);
+        let each = 16 << 20;
+        assert!(open_files.room(each + 1).is_none());
+        let rooms: Vec<_> = (0..4).map(|_| open_files.room(each).unwrap()).collect();
+        assert!(open_files.room(1).is_none());
+        drop(rooms);
+        assert!(open_files.room(1).is_some());
     }
 }

@@ -39,7 +39,9 @@ impl<'a> HeaderWalk<'a> {
         Ok(Some((header, position)))
     }
 
-    fn head(&self, position: u64) -> &[u8] {
+    /// What was read from `position` on, perhaps nothing: at least the header after a
+    /// [`next`](Self::next) that found it there.
+    pub(super) fn head(&self, position: u64) -> &[u8] {
         let skip = position.checked_sub(self.window_start).and_then(|at| usize::try_from(at).ok());
         skip.and_then(|skip| self.window.get(skip..self.filled)).unwrap_or_default()
     }

@@ -10,4 +10,5 @@ mod local_log;
 mod manager;
 mod segments;
 mod side_files;
+mod together;
 mod unified_log;

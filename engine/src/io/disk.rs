@@ -5,6 +5,7 @@
 //! closed on exec.
 
 use std::ffi::{OsStr, OsString};
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -165,6 +166,9 @@ impl Storage for Disk {
     }
 }
 
+/// Parts that Linux takes in one call.
+const PARTS_MAX: usize = 1024;
+
 /// An open file of the real disk.
 #[derive(Debug)]
 pub(super) struct DiskFile {
@@ -210,6 +214,29 @@ impl File for DiskFile {
                 return Err(no_progress(&self.path, at));
             }
             written += count;
+        }
+        Ok(())
+    }
+
+    fn write_parts_at(&self, parts: &[&[u8]], position: u64) -> Result<()> {
+        let mut at = position;
+        for group in parts.chunks(PARTS_MAX) {
+            if let [part] = group {
+                self.write_at(part, at)?;
+                at = advance(at, part.len());
+                continue;
+            }
+            let slices: Vec<IoSlice<'_>> = group.iter().map(|part| IoSlice::new(part)).collect();
+            let mut done = retry_on_intr(|| rustix::io::pwritev(&self.descriptor, &slices, at))
+                .map_err(|e| Error::io("write", &self.path, e.into()).at_position(at))?;
+            self.tally.written(done);
+            for part in group {
+                let (_, rest) = part.split_at(done.min(part.len()));
+                done = done.saturating_sub(part.len());
+                // Only when the kernel took less than all.
+                self.write_at(rest, advance(at, part.len() - rest.len()))?;
+                at = advance(at, part.len());
+            }
         }
         Ok(())
     }

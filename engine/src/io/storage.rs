@@ -76,6 +76,16 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Writes all of `bytes` at `position`, or fails; after a failure some of them may be there.
     fn write_at(&self, bytes: &[u8], position: u64) -> Result<()>;
 
+    /// Writes all of `parts`, one behind the other, or fails as [`write_at`](Self::write_at) does.
+    fn write_parts_at(&self, parts: &[&[u8]], position: u64) -> Result<()> {
+        let mut at = position;
+        for part in parts {
+            self.write_at(part, at)?;
+            at = at.saturating_add(u64::try_from(part.len()).unwrap_or(u64::MAX));
+        }
+        Ok(())
+    }
+
     /// Cuts or extends (with zeros) to this length.
     fn set_size(&self, size_bytes: u64) -> Result<()>;
 

@@ -50,8 +50,8 @@ pub struct AppendInfo {
 /// Batches as they are to be written.
 #[derive(Debug)]
 pub(super) struct FinalBatches<'a> {
-    /// All of them.
-    bytes: &'a [u8],
+    /// All of them, where they lie one behind the other.
+    bytes: Option<&'a [u8]>,
     views: Vec<BatchView<'a>>,
     /// Of the first batch, where its format says it.
     first_offset: Option<i64>,
@@ -70,7 +70,7 @@ impl<'a> FinalBatches<'a> {
         }
         let views: Result<Vec<_>, _> = Batches::new(bytes).collect();
         Ok(Some(FinalBatches {
-            bytes,
+            bytes: Some(bytes),
             views: views?,
             first_offset: analysis.first_offset,
             last_offset_of_first: analysis.last_offset_of_first_batch,
@@ -83,13 +83,41 @@ impl<'a> FinalBatches<'a> {
     /// One batch of magic 2.
     pub(super) fn one(batch: BatchView<'a>) -> Self {
         FinalBatches {
-            bytes: batch.bytes,
+            bytes: Some(batch.bytes),
             first_offset: Some(batch.header.base_offset),
             last_offset_of_first: batch.header.last_offset(),
             last_offset: batch.header.last_offset(),
             max_timestamp_ms: batch.header.max_timestamp,
             size_bytes: u64::from(batch.header.size_bytes),
             views: vec![batch],
+        }
+    }
+
+    /// Batches of magic 2 that lie anywhere; `None` when there are none.
+    pub(super) fn apart(views: Vec<BatchView<'a>>) -> Option<Self> {
+        let (first, last) = (views.first()?.header, views.last()?.header);
+        let headers = || views.iter().map(|view| &view.header);
+        Some(FinalBatches {
+            bytes: None,
+            first_offset: Some(first.base_offset),
+            last_offset_of_first: first.last_offset(),
+            last_offset: last.last_offset(),
+            max_timestamp_ms: headers().map(|header| header.max_timestamp).max()?,
+            size_bytes: headers().map(|header| u64::from(header.size_bytes)).sum(),
+            views,
+        })
+    }
+
+    pub(super) fn views(&self) -> &[BatchView<'a>] {
+        &self.views
+    }
+
+    pub(super) fn roll_params(&self, now_ms: i64) -> RollParams {
+        RollParams {
+            max_timestamp_ms: self.max_timestamp_ms,
+            last_offset: self.last_offset,
+            size_bytes: self.size_bytes,
+            now_ms,
         }
     }
 
@@ -186,12 +214,7 @@ impl Log {
     ) -> Result<AppendInfo, AppendError> {
         self.check_room(batches)?;
         let epochs = epochs_after(&self.epochs.load(), &batches.views)?;
-        let append = RollParams {
-            max_timestamp_ms: batches.max_timestamp_ms,
-            last_offset: batches.last_offset,
-            size_bytes: batches.size_bytes,
-            now_ms,
-        };
+        let append = batches.roll_params(now_ms);
         let has_rolled = self.maybe_roll(writer, &append, batches.first_offset)?;
         let place = (writer.active.base_offset(), writer.active.size_bytes());
         let changes = match checks.check(&writer.producers, &batches.views, place)? {
@@ -261,7 +284,14 @@ impl Log {
         // readers have seen cannot.
         let aborted = changes.aborted();
         active.write_txns(&self.folder, aborted)?;
-        if let Err(error) = active.write(&[batches.bytes]) {
+        let written = match batches.bytes {
+            Some(bytes) => active.write(&[bytes]),
+            None => {
+                let parts: Vec<&[u8]> = batches.views.iter().map(|view| view.bytes).collect();
+                active.write(&parts)
+            }
+        };
+        if let Err(error) = written {
             if !aborted.is_empty() {
                 active.forget_txns(&self.folder);
             }

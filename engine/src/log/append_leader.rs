@@ -61,6 +61,18 @@ impl AppendScratch {
         AppendScratch::default()
     }
 
+    pub(super) fn clear(&mut self) {
+        self.rebuilt.clear();
+    }
+
+    pub(super) fn rebuilt(&self) -> &[u8] {
+        &self.rebuilt
+    }
+
+    pub(super) fn rebuilt_mut(&mut self) -> &mut [u8] {
+        &mut self.rebuilt
+    }
+
     /// The validator, for its counters.
     #[must_use]
     pub fn validator(&self) -> &Validator {
@@ -83,15 +95,39 @@ impl Log {
         append: &LeaderAppend,
         scratch: &mut AppendScratch,
     ) -> Result<AppendInfo, AppendError> {
-        let config = self.config();
+        let before = records.first_chunk::<HEADER_SIZE>().copied();
+        scratch.clear();
+        let Some(validated) = self.validate(records, append, scratch)? else {
+            return Ok(self.nothing_appended());
+        };
+        let outcome = self.append_validated(records, &mut scratch.rebuilt, &validated, append);
+        let is_in_place = matches!(validated.placement, Placement::InPlace(_));
+        if outcome.is_err()
+            && is_in_place
+            && let (Some(header), Some(before)) = (records.first_chunk_mut(), before)
+        {
+            // The producer's bytes as they came, for whoever wants to try again.
+            *header = before;
+        }
+        outcome
+    }
+
+    /// Holds the batches of a producer against the rules of the topic, as if the log began with
+    /// them; `None` where there are none.
+    pub(super) fn validate(
+        &self,
+        records: &mut [u8],
+        append: &LeaderAppend,
+        scratch: &mut AppendScratch,
+    ) -> Result<Option<Validated>, AppendError> {
+        let config = self.config.load();
         let max_message_bytes = config.max_message_bytes;
         let options = AnalyseOptions::leader(append.origin, append.leader_epoch, max_message_bytes);
         let analysis = analyse(records, &options)?;
         if analysis.valid_bytes == 0 {
-            return Ok(self.nothing_appended());
+            return Ok(None);
         }
         let records = records.get_mut(..analysis.valid_bytes).unwrap_or_default();
-        let before = records.first_chunk::<HEADER_SIZE>().copied();
         let rules = ValidateOptions {
             origin: append.origin,
             compression: config
@@ -105,24 +141,10 @@ impl Log {
             leader_epoch: append.leader_epoch,
             ..ValidateOptions::default()
         };
-        scratch.rebuilt.clear();
-        let validated = scratch.validator.validate_and_assign(
-            records,
-            &rules,
-            0,
-            append.now_ms,
-            &mut scratch.rebuilt,
-        )?;
-        let outcome = self.append_validated(records, &mut scratch.rebuilt, &validated, append);
-        let is_in_place = matches!(validated.placement, Placement::InPlace(_));
-        if outcome.is_err()
-            && is_in_place
-            && let (Some(header), Some(before)) = (records.first_chunk_mut(), before)
-        {
-            // The producer's bytes as they came, for whoever wants to try again.
-            *header = before;
-        }
-        outcome
+        let AppendScratch { validator, rebuilt } = scratch;
+        let validated =
+            validator.validate_and_assign(records, &rules, 0, append.now_ms, rebuilt)?;
+        Ok(Some(validated))
     }
 
     fn append_validated(
@@ -132,11 +154,7 @@ impl Log {
         validated: &Validated,
         append: &LeaderAppend,
     ) -> Result<AppendInfo, AppendError> {
-        let bytes = match &validated.placement {
-            Placement::InPlace(size) => records.get_mut(..*size),
-            Placement::Rebuilt(range) => rebuilt.get_mut(range.clone()),
-        }
-        .unwrap_or_default();
+        let bytes = placed_mut(validated, records, rebuilt);
         let mut seat = self.take_seat()?;
         let writer = self.ready(&mut seat)?;
         // spec: segments 6.4. The target format has one batch, whose base offset is not covered by
@@ -199,4 +217,17 @@ impl Log {
     pub fn with_producers<T>(&self, look: impl FnOnce(&ProducerState) -> T) -> crate::Result<T> {
         Ok(look(&self.take_seat_anyway()?.writer()?.producers))
     }
+}
+
+/// The bytes of a validated batch, wherever they are.
+pub(super) fn placed_mut<'a>(
+    validated: &Validated,
+    records: &'a mut [u8],
+    rebuilt: &'a mut [u8],
+) -> &'a mut [u8] {
+    match &validated.placement {
+        Placement::InPlace(size) => records.get_mut(..*size),
+        Placement::Rebuilt(range) => rebuilt.get_mut(range.clone()),
+    }
+    .unwrap_or_default()
 }

@@ -2,6 +2,7 @@
 //! written to and read.
 
 mod append;
+mod append_all;
 mod append_error;
 mod append_leader;
 mod close;

@@ -85,15 +85,11 @@ impl ActiveSegment {
     /// Writes the bytes of an append behind the end. Nobody sees them yet.
     pub fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
         self.cut_what_failed()?;
-        let mut position = self.size_bytes();
-        for part in parts {
-            if let Err(error) = self.handles.log().write_at(part, position) {
-                self.is_dirty_behind = true;
-                // Else what was written of it stays until the next append.
-                let _ = self.cut_what_failed();
-                return Err(error);
-            }
-            position += u64::try_from(part.len()).unwrap_or(u64::MAX);
+        if let Err(error) = self.handles.log().write_parts_at(parts, self.size_bytes()) {
+            self.is_dirty_behind = true;
+            // Else what was written of it stays until the next append.
+            let _ = self.cut_what_failed();
+            return Err(error);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use siltstone::io::{Disk, Storage};
 use siltstone::log::{AppendScratch, LeaderAppend, Log, LogConfig, OpenOptions};
 use siltstone::record::codec::Codec;
-use siltstone::record::validate::{BatchView, Batches};
+use siltstone::record::validate::{BatchView, Batches, first_batch_size};
 use siltstone::segment::{ActiveSegment, Folder, OpenFiles};
 use siltstone_benches::batches::{FIRST_TIMESTAMP_MS, Shape};
 use siltstone_benches::rounds::{Lap, Timing, Watch, rounds};
@@ -43,9 +43,11 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
     for (codec, word, goal) in
         [(Codec::None, "none", 4.0), (Codec::Lz4, "lz4", 1.0), (Codec::Zstd, "zstd", 0.29)]
     {
-        let name = format!("append as leader, 16 KiB batches, {word}");
-        if bench.wants(&name) {
-            rows.push(bench.told(leader(bench, (&name, word), codec, goal)?));
+        for (how, at_once) in [("coalesced", AT_ONCE), ("one a call", 1)] {
+            let name = format!("append as leader, 16 KiB batches, {word}, {how}");
+            if bench.wants(&name) {
+                rows.push(bench.told(leader(bench, (&name, word), codec, (at_once, goal))?));
+            }
         }
     }
     let name = "append as follower, 16 KiB batches, 256 KiB a call";
@@ -138,15 +140,22 @@ fn prebuilt(
     Ok(Row::timed(name, GB, bytes, ours, goal).with_limit(bytes, limit).with_kafka(kafka))
 }
 
-fn leader(bench: &Bench, (name, word): (&str, &str), codec: Codec, goal: f64) -> Result<Row> {
+fn leader(
+    bench: &Bench,
+    (name, word): (&str, &str),
+    codec: Codec,
+    (at_once, goal): (usize, f64),
+) -> Result<Row> {
     let mut supply = supply(16, codec)?;
     let (total, bytes) = rate(bench, &supply)?;
     let mut scratch = AppendScratch::new();
     let append = LeaderAppend::client(0, NOW_MS);
     let ours = rounds(bench.rounds(), || {
         let log = open_fresh(bench)?;
-        let lap = supply.spend(total, 1, Offsets::FromZero, |bytes| {
-            log.append_as_leader(bytes, &append, &mut scratch)?;
+        let lap = supply.spend(total, at_once, Offsets::FromZero, |bytes| {
+            for answer in log.append_all_as_leader(&mut apart(bytes), &append, &mut scratch) {
+                answer?;
+            }
             Ok(())
         })?;
         log.close()?;
@@ -160,10 +169,23 @@ fn leader(bench: &Bench, (name, word): (&str, &str), codec: Codec, goal: f64) ->
         _ => live_limits::walk_records(payload),
     };
     let check = |bytes: &[u8]| live_limits::check(bytes, &mut records);
-    let limit = limit(bench, &mut supply, AT_ONCE, check)?;
+    let limit = limit(bench, &mut supply, at_once, check)?;
     let kafka = bench.kafka.get(&format!("leader-{word}")).map(|rate| rate / 1e9);
-    let row = Row::timed(name, GB, bytes, ours, Goal::Figure(goal));
+    let goal = if at_once == 1 { Goal::OfLimit(0.9) } else { Goal::Figure(goal) };
+    let row = Row::timed(name, GB, bytes, ours, goal);
     Ok(row.with_limit(bytes, limit).with_kafka(kafka))
+}
+
+/// The batches of a buffer, each by itself.
+fn apart(mut bytes: &mut [u8]) -> Vec<&mut [u8]> {
+    let mut batches = Vec::new();
+    while let Ok(Some(size)) = first_batch_size(bytes)
+        && let Some((batch, rest)) = std::mem::take(&mut bytes).split_at_mut_checked(size)
+    {
+        batches.push(batch);
+        bytes = rest;
+    }
+    batches
 }
 
 fn follower(bench: &Bench, name: &str) -> Result<Row> {

@@ -22,7 +22,7 @@ const GB: Unit = Unit::Gigabytes;
 /// What waits for a log and is written at once.
 const AT_ONCE: usize = 256 << 10;
 /// Bytes of a round.
-const TOTAL: u64 = 256 << 20;
+const TOTAL: u64 = 128 << 20;
 /// Batches are a second old when they are appended.
 const NOW_MS: i64 = FIRST_TIMESTAMP_MS + 1000;
 /// Logs that are made durable together, and how often in a round.

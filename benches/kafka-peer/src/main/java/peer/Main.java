@@ -453,7 +453,7 @@ public final class Main {
     private static final int AT_ONCE = 256 << 10;
 
     private static void append() throws Exception {
-        long bytes = (quick ? 16L : 256L) << 20;
+        long bytes = (quick ? 8L : 128L) << 20;
         for (int batchSize : new int[]{1024, 16384, 65536}) {
             Supply supply = Supply.of(batchSize, Compression.NONE);
             for (int atOnce : new int[]{1, AT_ONCE}) {

@@ -97,10 +97,7 @@ impl Settings {
     /// topics' are believed.
     pub(crate) fn is_remote(&self, name: &str, topic: &TopicSettings) -> bool {
         let broker = || self.resolver.broker().is_ok_and(|broker| broker.remote_storage);
-        topic.remote_storage
-            && !topic.compact
-            && !name.starts_with("__")
-            && (!self.broker_is_known || broker())
+        topic.has_remote_storage(name, !self.broker_is_known || broker())
     }
 
     /// `producer.id.expiration.ms` of the broker.

@@ -1,6 +1,12 @@
 //! Section LD: logs that are opened, after a clean stop and after another.
 
-use siltstone_tests::live::{NOW_MS, TestBatch, TestLog, records};
+use std::path::Path;
+
+use siltstone::io::{OpenMode, SimDisk, Storage};
+use siltstone::log::{LogConfig, OpenOptions};
+use siltstone::record::validate::Batches;
+use siltstone_tests::live::{DIR, NOW_MS, TestBatch, TestLog, records};
+use siltstone_tests::logs::{LogBuilder, log_name};
 
 fn hundred_bytes(time: i64) -> TestBatch {
     // 61 bytes of header, and a record of 39.
@@ -378,4 +384,70 @@ fn a_log_that_begins_anew_has_all_of_its_files() {
         let name = format!("{:020}.{suffix}", 4);
         assert!(files.contains(&name), "{name} in {files:?}");
     }
+}
+
+/// A log of three segments, the second of which reaches too far for its indexes, and the two parts
+/// that it is to be split into: base offset and bytes.
+fn overflowed() -> (LogBuilder, [(i64, Vec<u8>); 2]) {
+    let far = i64::from(i32::MAX);
+    let log = LogBuilder::new().batch(3).roll().batch(2).skip(far).batch(2).roll().batch(1);
+    let bytes = log.files()[&log_name(3)].clone();
+    let first = Batches::new(&bytes).next().unwrap().unwrap().bytes.len();
+    let parts = [(3, bytes[..first].to_vec()), (far + 5, bytes[first..].to_vec())];
+    (log, parts)
+}
+
+/// Opens what is there after an unclean stop: no record is missing, and there is a segment more.
+fn assert_split(disk: &SimDisk, label: &str) {
+    let options = OpenOptions { clean_shutdown: false, now_ms: NOW_MS, ..OpenOptions::default() };
+    let log = TestLog::on(disk.clone(), LogConfig::default(), options);
+    let far = i64::from(i32::MAX);
+    assert_eq!(log.bases(), [0, 3, far + 5, far + 7], "{label}");
+    let mut bases = Vec::new();
+    let mut offset = 0;
+    while offset < log.log().log_end_offset() {
+        let fetched = log.read(offset);
+        let batch = Batches::new(&fetched.bytes).next().unwrap().unwrap();
+        bases.push(batch.header.base_offset);
+        offset = batch.header.next_offset();
+    }
+    assert_eq!(bases, [0, 3, far + 5, far + 7], "{label}");
+}
+
+#[test]
+fn a_segment_that_reaches_too_far_is_split_whatever_a_crash_left_of_the_split() {
+    // spec: behaviours LD-024, LD-025, LD-027, LD-028, LD-029, UL-109
+    let (log, parts) = overflowed();
+    let dir = Path::new(DIR);
+    let file = |base: i64, suffix: &str| dir.join(format!("{base:020}.log{suffix}"));
+    let original = file(3, "");
+    let disk = || {
+        let disk = SimDisk::new();
+        log.put(&disk, dir);
+        disk
+    };
+    assert_split(&disk(), "nothing was split yet");
+
+    let left = disk();
+    for (base, bytes) in &parts {
+        left.put(&file(*base, ".cleaned"), bytes.clone(), None).unwrap();
+    }
+    assert_split(&left, "no part is complete");
+
+    let swapped = || {
+        let left = disk();
+        for (base, bytes) in &parts {
+            left.put(&file(*base, ".swap"), bytes.clone(), None).unwrap();
+        }
+        left
+    };
+    let left = swapped();
+    left.open(&original, OpenMode::ReadWrite).unwrap().set_size(0).unwrap();
+    assert_split(&left, "all parts are complete, and the segment is empty");
+    let left = swapped();
+    left.remove_file(&original).unwrap();
+    assert_split(&left, "all parts are complete, and the segment is gone");
+    let left = swapped();
+    left.rename(&file(3, ".swap"), &original).unwrap();
+    assert_split(&left, "only the last part has not its name");
 }

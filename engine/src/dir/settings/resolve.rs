@@ -323,7 +323,28 @@ mod tests {
     #[test]
     fn the_defaults_of_a_log_are_kafkas() {
         let settings = Resolver::new(Layers::default()).unwrap().topic("t", None).unwrap();
-        let config = settings.log_config(true);
+        let config = settings.log_config("t", true);
         assert_eq!(config, crate::log::LogConfig::default());
+    }
+
+    #[test]
+    fn only_topics_of_users_that_are_not_compacted_go_to_remote_storage() {
+        // spec: behaviours UL-123
+        let resolver = Resolver::new(Layers::default()).unwrap();
+        let has = |topic: &str, policy: &str, broker_has_it: bool| {
+            let configs = map(&[("remote.storage.enable", "true"), ("cleanup.policy", policy)]);
+            let settings = resolver.topic(topic, Some(&configs)).unwrap();
+            let config = settings.log_config(topic, broker_has_it);
+            assert_eq!(config.remote_storage, settings.has_remote_storage(topic, broker_has_it));
+            config.remote_storage
+        };
+        assert!(has("t", "delete", true));
+        assert!(!has("t", "delete", false));
+        assert!(!has("t", "compact", true));
+        assert!(!has("t", "compact,delete", true));
+        assert!(!has("__consumer_offsets", "delete", true));
+        assert!(!has("__remote_log_metadata", "delete", true));
+        let settings = resolver.topic("t", None).unwrap();
+        assert!(!settings.log_config("t", true).remote_storage, "it was not asked for");
     }
 }

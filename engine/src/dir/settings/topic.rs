@@ -7,6 +7,15 @@ use crate::record::codec::{Codec, Compression};
 use super::value::Values;
 use super::{Resolved, Source};
 
+/// Topics whose logs stay on the local disk: those of Kafka itself.
+const WITHOUT_REMOTE: [&str; 5] = [
+    "__consumer_offsets",
+    "__transaction_state",
+    "__share_group_state",
+    "__cluster_metadata",
+    "__remote_log_metadata",
+];
+
 /// The settings of a topic. Times are milliseconds, sizes bytes; -1 is "unlimited" where a
 /// retention may be.
 #[derive(Clone, Debug, PartialEq)]
@@ -165,10 +174,17 @@ impl TopicSettings {
         }
     }
 
-    /// What a log of the topic goes by. `remote_storage` says whether the broker has remote storage
-    /// for it: internal and compacted topics have none.
+    /// Whether the logs of the topic of this name go to remote storage, on a broker that has it or
+    /// not (`remote.log.storage.system.enable`). Compacted and internal topics never do.
     #[must_use]
-    pub fn log_config(&self, remote_storage: bool) -> LogConfig {
+    pub fn has_remote_storage(&self, topic: &str, broker_has_it: bool) -> bool {
+        // spec: segments 1.4
+        broker_has_it && self.remote_storage && !self.compact && !WITHOUT_REMOTE.contains(&topic)
+    }
+
+    /// What a log of the topic goes by; see [`has_remote_storage`](Self::has_remote_storage).
+    #[must_use]
+    pub fn log_config(&self, topic: &str, broker_has_remote_storage: bool) -> LogConfig {
         LogConfig {
             segment_bytes: self.segment_bytes,
             segment_ms: self.segment_age_max_ms(),
@@ -193,7 +209,7 @@ impl TopicSettings {
             timestamp_type: self.message_timestamp_type,
             timestamp_before_max_ms: self.message_timestamp_before_max_ms,
             timestamp_after_max_ms: self.message_timestamp_after_max_ms,
-            remote_storage: remote_storage && self.remote_storage && !self.compact,
+            remote_storage: self.has_remote_storage(topic, broker_has_remote_storage),
             remote_copy_disabled: self.remote_copy_disabled,
         }
     }

@@ -1062,13 +1062,14 @@ fn only_uploaded_segments_leave_a_remote_log() {
 
 #[test]
 fn local_retention_keeps_what_is_not_uploaded() {
-    // spec: behaviours UL-132
+    // spec: behaviours UL-132, UL-133
     let mut log = TestLog::with(|config| {
         config.remote_storage = true;
         config.local_retention_bytes = 1;
     });
     for offset in 0..50 {
-        lead_many(&mut log, 1, NOW_MS);
+        // Of 72 bytes each.
+        log.lead(&records(1).value_bytes(4));
         if offset % 10 == 0 && offset > 0 {
             log.log().roll(NOW_MS).unwrap();
         }
@@ -1078,8 +1079,15 @@ fn local_retention_keeps_what_is_not_uploaded() {
     delete_old(&log);
     assert_eq!(log.log().local_log_start_offset(), 31);
     assert_eq!(log.bases(), [31, 41]);
-    assert_eq!(log.log().place_of(35).unwrap().segment_base_offset, 31);
-    assert_eq!(log.log().place_of(35).unwrap().position, u64::from(ONE * 4));
+    log.log().maybe_increment_log_start_offset(15).unwrap();
+    let place = log.log().place_of(35).unwrap();
+    let place = (place.offset, place.segment_base_offset, place.position);
+    assert_eq!(place, (35, 31, 288));
+    // What is uploaded, was deleted, or is not there yet has no place here.
+    for offset in [29, 14, 51] {
+        let error = log.log().place_of(offset).unwrap_err();
+        assert_eq!(error.kind(), Kind::OutOfRange, "{offset}");
+    }
 }
 
 /// A verified append of a transaction.

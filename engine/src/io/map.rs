@@ -15,19 +15,15 @@
 
 use std::ffi::c_void;
 use std::fmt;
-use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
-use std::num::NonZeroU64;
-use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-use rustix::io::{Errno, ReadWriteFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::error::{Error, Kind, Result};
-use crate::io::{File, Source};
+use crate::io::{File, Source, cache};
 
 /// Windows begin at multiples of this: of every page size that Linux knows.
 const ALIGNMENT: u64 = 64 * 1024;
@@ -51,11 +47,14 @@ pub struct MapReader<'a> {
 impl<'a> MapReader<'a> {
     /// Maps `file` up to `end` (exclusive; bounded by the file's own end) in windows of
     /// `window_bytes`, or of what a caller wants when that is more. `None` where a map is not
-    /// safe or not possible: the process is not guarded, the file has no descriptor, or too
-    /// many readers map already.
+    /// safe, not possible or not worth it: the process is not guarded, the file has no descriptor,
+    /// too many readers map already, or the page cache has not got the file.
     #[must_use]
     pub fn new(file: &'a dyn File, end: u64, window_bytes: usize) -> Option<Self> {
-        file.descriptor()?;
+        // Faults keep a disk busy for half of the time only.
+        if !cache::has_most(file.descriptor()?, end) {
+            return None;
+        }
         let slot = is_guarded().then(Slot::take)??;
         Some(MapReader { file, end, window_bytes, slot, map: None })
     }
@@ -91,10 +90,6 @@ impl<'a> MapReader<'a> {
             .map_err(|e| Error::io("map", self.file.path(), e.into()).at_position(start))?;
         self.slot.guard(&map);
         self.map = Some(map);
-        let behind = start.saturating_add(u64::try_from(map_bytes).unwrap_or(u64::MAX));
-        let next = behind.saturating_add(u64::try_from(self.window_bytes).unwrap_or(u64::MAX));
-        read_ahead(descriptor, start, behind.min(self.end));
-        read_ahead(descriptor, behind, next.min(self.end));
         Ok(())
     }
 
@@ -150,20 +145,6 @@ impl fmt::Debug for MapReader<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let map = self.map.as_ref().map(|map| (map.start, map.size_bytes));
         f.debug_struct("MapReader").field("file", &self.file).field("map", &map).finish()
-    }
-}
-
-/// Has the disk read a range while we are at other things, where the page cache lacks its end:
-/// faults alone keep it busy for half of the time.
-fn read_ahead(descriptor: BorrowedFd<'_>, start: u64, end: u64) {
-    let Some(size_bytes) = end.checked_sub(start).and_then(NonZeroU64::new) else { return };
-    let last = end - 1;
-    let mut byte = [0];
-    let mut buffers = [IoSliceMut::new(&mut byte)];
-    let seen = rustix::io::preadv2(descriptor, &mut buffers, last, ReadWriteFlags::NOWAIT);
-    if seen == Err(Errno::AGAIN) {
-        // Without it the file is read later, and all the same.
-        rustix::fs::fadvise(descriptor, start, Some(size_bytes), rustix::fs::Advice::WillNeed).ok();
     }
 }
 

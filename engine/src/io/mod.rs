@@ -4,6 +4,7 @@
 //! crash tests stand behind the same traits. Reading goes through a [`Source`], which gives windows
 //! of a file in whatever way is best.
 
+mod cache;
 pub mod checksum;
 #[cfg(test)]
 mod conformance;

@@ -1,8 +1,8 @@
 //! Windows of a file, in order: what a scan reads through.
 
 use crate::error::Result;
-use crate::io::File;
 use crate::io::map::MapReader;
+use crate::io::{File, cache};
 
 /// Bytes that are looked at through a window that moves forward.
 pub trait Source {
@@ -43,6 +43,8 @@ pub struct WindowReader<'a> {
     buffer: Vec<u8>,
     start: u64,
     filled: usize,
+    /// Up to where the disk was told to read.
+    advised: u64,
 }
 
 impl<'a> WindowReader<'a> {
@@ -50,7 +52,27 @@ impl<'a> WindowReader<'a> {
     /// reached) in windows of `window_bytes`.
     #[must_use]
     pub fn new(file: &'a dyn File, end: u64, window_bytes: usize) -> Self {
-        WindowReader { file, end, window_bytes, buffer: Vec::new(), start: 0, filled: 0 }
+        WindowReader {
+            file,
+            end,
+            window_bytes,
+            buffer: Vec::new(),
+            start: 0,
+            filled: 0,
+            advised: 0,
+        }
+    }
+
+    /// Has the disk read what lies behind the window while the window is looked at.
+    fn read_ahead(&mut self, behind: u64) {
+        let Some(descriptor) = self.file.descriptor() else { return };
+        let ahead_bytes = self.window_bytes.saturating_mul(WINDOWS_AHEAD);
+        let to = behind.saturating_add(u64::try_from(ahead_bytes).unwrap_or(u64::MAX));
+        let (from, to) = (behind.max(self.advised), to.min(self.end));
+        if from < to && !cache::has(descriptor, to - 1) {
+            cache::read_ahead(descriptor, from, to);
+            self.advised = to;
+        }
     }
 }
 
@@ -84,9 +106,12 @@ impl Source for WindowReader<'_> {
         let at = position.saturating_add(u64::try_from(kept).unwrap_or(u64::MAX));
         let read = self.file.read_at(target, at)?;
         self.filled = kept + read;
+        let behind = position.saturating_add(u64::try_from(self.filled).unwrap_or(u64::MAX));
         if self.filled < size {
             // The file is shorter than promised: someone cut it while we looked.
-            self.end = position.saturating_add(u64::try_from(self.filled).unwrap_or(u64::MAX));
+            self.end = behind;
+        } else if behind < self.end {
+            self.read_ahead(behind);
         }
         Ok(self.buffer.get(..self.filled).unwrap_or_default())
     }
@@ -99,6 +124,9 @@ const MAP_WINDOW_BYTES: usize = 32 << 20;
 /// The most bytes of a window that is read: a larger one does not stay in the processor's cache,
 /// and is slower.
 const READ_WINDOW_BYTES_MAX: usize = 1 << 20;
+
+/// So many windows a disk is to be ahead of the one that is looked at.
+const WINDOWS_AHEAD: usize = 8;
 
 /// Less than this is read into memory in any case: setting up a map costs more than copying it.
 const MAPPED_BYTES_MIN: u64 = 64 << 10;

@@ -152,7 +152,11 @@ impl Row {
         });
         let kafka = self.kafka.map_or_else(
             || "-".to_owned(),
-            |kafka| format!("{}, {}x", figure(kafka), figure(self.times(kafka))),
+            |kafka| match self.times(kafka) {
+                times if times.is_finite() => format!("{}, {}x", figure(kafka), figure(times)),
+                // Nothing at all is no number of times less.
+                _ => figure(kafka),
+            },
         );
         let limit = self.limit.map_or_else(
             || "-".to_owned(),

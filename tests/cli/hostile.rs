@@ -182,9 +182,9 @@ fn no_count_or_length_in_a_batch_asks_for_memory() {
 }
 
 #[test]
-fn ten_thousand_files_need_few_descriptors() {
+fn ten_thousand_segments_need_few_descriptors() {
     // Each has a log, two indexes and a snapshot.
-    const SEGMENTS: i64 = 2_500;
+    const SEGMENTS: i64 = 10_000;
     let home = TempDir::with_prefix("siltstone-hostile-").unwrap();
     let log = (0..SEGMENTS).fold(LogBuilder::new(), |log, _| log.roll().batch(1));
     let dir = home.path().join("logs/many-0");

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use siltstone::state::ReplayState;
 use siltstone_tests::logs::LogBuilder;
 use siltstone_tests::tool::{Outcome, run};
 
@@ -50,4 +51,18 @@ fn there_is_no_marker_beside_a_partition_that_could_not_be_read() {
     let outcome = recover(directory.path());
     assert_ne!(outcome.code, Some(0), "{outcome:?}");
     assert!(!has_clean_marker(directory.path()), "{outcome:?}");
+}
+
+#[test]
+fn a_partition_that_is_refused_beside_the_marker_keeps_every_file() {
+    // The snapshot before the first segment was unlinked although the partition was refused.
+    let (_directory, partition) = torn_behind_a_clean_stop();
+    fs::remove_dir_all(&partition).expect("an empty place");
+    LogBuilder::starting_at(3).batch(3).batch(2).tear(1).write_into(&partition);
+    let snapshot = partition.join("00000000000000000002.snapshot");
+    fs::write(&snapshot, ReplayState::new().snapshot()).expect("a snapshot");
+    let outcome = recover(&partition);
+    assert_eq!(outcome.json()["refusal"]["code"], "clean_marker", "{outcome:?}");
+    assert!(snapshot.exists(), "the snapshot is gone");
+    assert_eq!(fs::read_dir(&partition).expect("the partition").count(), 2, "files were left");
 }

@@ -144,6 +144,7 @@ fn refuse_beside_marker(plan: &mut Plan) {
     plan.refusal = Some(Refusal { code: Code::CleanMarker, reason, loss });
     plan.split = None;
     plan.actions.clear();
+    plan.retire.clear();
 }
 
 fn is_there(storage: &dyn Storage, path: &Path) -> Result<bool> {

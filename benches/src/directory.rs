@@ -246,21 +246,8 @@ fn options<'a>(
     map_mode: MapMode,
 ) -> DirRecoverOptions<'a> {
     DirRecoverOptions {
-        settings,
-        done,
         threads,
-        dry_run: false,
-        all: false,
-        allow_loss: false,
-        discard_lost: false,
-        quarantine: None,
-        truncate_to: None,
-        topic_id: None,
-        clean_shutdown: false,
-        recovery_point: None,
-        log_start_offset: None,
-        now_ms: FIRST_TIMESTAMP_MS,
-        producer_expiration_ms: 86_400_000,
         map_mode,
+        ..DirRecoverOptions::new(settings, done, FIRST_TIMESTAMP_MS)
     }
 }

@@ -78,23 +78,10 @@ impl Segment {
                 *end = Some(plan.outcome.log_end_offset);
             }
         };
+        let now_ms = crate::batches::FIRST_TIMESTAMP_MS;
         let options = DirRecoverOptions {
-            settings: &settings,
-            done: &done,
-            threads: 1,
-            dry_run: false,
-            all: false,
-            allow_loss: false,
-            discard_lost: false,
-            quarantine: None,
-            truncate_to: None,
-            topic_id: None,
-            clean_shutdown: false,
-            recovery_point: None,
-            log_start_offset: None,
-            now_ms: crate::batches::FIRST_TIMESTAMP_MS,
-            producer_expiration_ms: 86_400_000,
             map_mode: maps,
+            ..DirRecoverOptions::new(&settings, &done, now_ms)
         };
         let storage: &dyn Storage = &Disk::new();
         recover_partition(storage, &self.dir, &options, &Silent)?;

@@ -315,26 +315,34 @@ fn epochs_come_again_with_their_batches() {
     assert_eq!(log.epochs(), [(1, 0), (2, 1), (3, 3)]);
 }
 
-#[test]
-fn a_log_that_is_damaged_before_its_start_begins_anew() {
-    // spec: behaviours LD-036, LD-037
-    let mut log = TestLog::new();
-    for _ in 0..9 {
+/// A record and a new segment, so many times.
+fn lead_and_roll(log: &mut TestLog, times: usize) {
+    for _ in 0..times {
         log.lead(&records(1));
         log.log().roll(NOW_MS).unwrap();
     }
+}
+
+/// A log of so many segments whose second one is damaged and that starts at 4, loaded again.
+fn damaged_before_its_start(segments: usize) -> TestLog {
+    let mut log = TestLog::new();
+    lead_and_roll(&mut log, segments);
     log.log().close().unwrap();
-    let dir = std::path::Path::new(siltstone_tests::live::DIR);
-    log.disk.put(&dir.join(format!("{:020}.log", 1)), b"not a segment".to_vec(), None).unwrap();
+    let file = Path::new(DIR).join(format!("{:020}.log", 1));
+    log.disk.put(&file, b"not a segment".to_vec(), None).unwrap();
     log.options.log_start_offset = 4;
     log.crash(0);
     assert_eq!((log.bases(), log.log().log_end_offset()), (vec![4], 4));
+    log
+}
+
+#[test]
+fn a_log_that_is_damaged_before_its_start_begins_anew() {
+    // spec: behaviours LD-036, LD-037
+    let mut log = damaged_before_its_start(9);
     let early: Vec<i64> = log.snapshots().into_iter().filter(|offset| *offset <= 4).collect();
     assert_eq!(early, [0_i64; 0]);
-    for _ in 0..5 {
-        log.lead(&records(1));
-        log.log().roll(NOW_MS).unwrap();
-    }
+    lead_and_roll(&mut log, 5);
     log.log().delete_due_files(NOW_MS + 60_001).unwrap();
     assert_eq!(log.log().log_end_offset(), 9);
     assert_eq!(log.snapshots(), [5, 6, 7, 8, 9]);
@@ -367,17 +375,7 @@ fn aborted_transactions_come_again_with_their_batches() {
 #[test]
 fn a_log_that_begins_anew_has_all_of_its_files() {
     // spec: behaviours LD-035
-    let mut log = TestLog::new();
-    for _ in 0..5 {
-        log.lead(&records(1));
-        log.log().roll(NOW_MS).unwrap();
-    }
-    log.log().close().unwrap();
-    let dir = std::path::Path::new(siltstone_tests::live::DIR);
-    log.disk.put(&dir.join(format!("{:020}.log", 1)), b"not a segment".to_vec(), None).unwrap();
-    log.options.log_start_offset = 4;
-    log.crash(0);
-    assert_eq!((log.bases(), log.log().log_end_offset()), (vec![4], 4));
+    let log = damaged_before_its_start(5);
     assert_eq!(log.log().log_start_offset(), 4);
     let files = log.files();
     for suffix in ["log", "index", "timeindex"] {

@@ -30,24 +30,25 @@ impl Checkpoints {
     pub fn read(storage: &dyn Storage, dir: &Path, problems: &mut Vec<Problem>) -> Result<Self> {
         // spec: segments 7
         let mut checkpoint = |name: &str| -> Result<OffsetCheckpoint> {
-            let parsed = match read_if_there(storage, &dir.join(name), CHECKPOINT_BYTES_MAX) {
-                Ok(None) => return Ok(OffsetCheckpoint::new()),
-                Ok(Some(bytes)) => OffsetCheckpoint::parse(&bytes),
-                // Too long to be one: as good as one that says nothing.
-                Err(error) if error.kind() == Kind::Limit => Err(error),
-                Err(error) => return Err(error),
-            };
-            parsed.or_else(|error| {
-                problems.push(Problem {
-                    code: Code::CheckpointFile,
-                    severity: Severity::Repairable,
-                    file: name.to_owned(),
-                    position: None,
-                    offset: None,
-                    detail: format!("{}; taken for empty", error.message()),
-                });
-                Ok(OffsetCheckpoint::new())
-            })
+            let read = read_if_there(storage, &dir.join(name), CHECKPOINT_BYTES_MAX);
+            let parsed = read.and_then(|bytes| OffsetCheckpoint::parse(&bytes.unwrap_or_default()));
+            match parsed {
+                // Too long to be one is as good as one that says nothing.
+                Err(error)
+                    if matches!(error.kind(), Kind::Corrupt | Kind::Unsupported | Kind::Limit) =>
+                {
+                    problems.push(Problem {
+                        code: Code::CheckpointFile,
+                        severity: Severity::Repairable,
+                        file: name.to_owned(),
+                        position: None,
+                        offset: None,
+                        detail: format!("{}; taken for empty", error.message()),
+                    });
+                    Ok(OffsetCheckpoint::new())
+                }
+                other => other,
+            }
         };
         Ok(Checkpoints {
             recovery_points: checkpoint(RECOVERY_POINT_FILE)?,

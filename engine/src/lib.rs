@@ -27,6 +27,7 @@ pub mod segment;
 pub mod log;
 
 pub mod dir;
+pub mod tier;
 
 pub use error::{Error, Kind, Result};
 

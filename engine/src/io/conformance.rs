@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::error::{Kind, Result};
 use crate::io::sim::Snapshot;
-use crate::io::{Disk, File, FileKind, OpenMode, RingDisk, SimDisk, Storage};
+use crate::io::{Disk, File, FileKind, FileWrite, OpenMode, RingDisk, SimDisk, Storage};
 
 /// One operation. Paths and files are chosen by number.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ enum Step {
     Open(usize, OpenMode),
     Close(usize),
     Write(usize, usize, u64),
+    WriteParts(usize, Vec<usize>, u64),
+    WriteAll(Vec<usize>, u64),
     Read(usize, usize, u64),
     SetSize(usize, u64),
     SizeOf(usize),
@@ -31,6 +33,9 @@ enum Step {
     IsLocked(usize),
 }
 
+/// Two open files may be one and the same: what is written to both at once must not overlap.
+const WRITE_ALL_STRIDE: usize = 3000;
+
 const PATHS: [&str; 9] = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "a/x", "missing/x"];
 
 fn step() -> impl Strategy<Value = Step> {
@@ -38,6 +43,8 @@ fn step() -> impl Strategy<Value = Step> {
     let file = || 0..4_usize;
     let size = || prop_oneof![0..20_usize, 400..1200_usize, Just(100_000)];
     let position = || prop_oneof![0..2000_u64, Just(u64::MAX), Just(1 << 63), Just((1 << 63) + 77)];
+    let sizes = || prop::collection::vec(prop_oneof![1 => Just(0), 3 => size()], 0..6);
+    let small = || prop::collection::vec(0..WRITE_ALL_STRIDE / 6, 0..6);
     let mode = prop_oneof![
         Just(OpenMode::Read),
         Just(OpenMode::ReadWrite),
@@ -49,6 +56,10 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (path(), mode).prop_map(|(path, mode)| Step::Open(path, mode)),
         1 => file().prop_map(Step::Close),
         4 => (file(), size(), position()).prop_map(|(f, size, at)| Step::Write(f, size, at)),
+        2 => (file(), sizes(), position()).prop_map(|(f, sizes, at)| {
+            Step::WriteParts(f, sizes, at)
+        }),
+        2 => (small(), position()).prop_map(|(sizes, at)| Step::WriteAll(sizes, at)),
         4 => (file(), size(), position()).prop_map(|(f, size, at)| Step::Read(f, size, at)),
         1 => (file(), position()).prop_map(|(f, size)| Step::SetSize(f, size)),
         1 => file().prop_map(Step::SizeOf),
@@ -81,11 +92,7 @@ impl Subject {
 
     /// Does a step and tells what came of it, without what is of this disk alone.
     fn run(&mut self, step: &Step, number: usize) -> String {
-        let outcome = self.attempt(step, number);
-        match outcome {
-            Ok(told) => told,
-            Err(e) => format!("{:?} {:?} at {:?}", e.kind(), e.errno(), e.position()),
-        }
+        outcome(self.attempt(step, number))
     }
 
     fn attempt(&mut self, step: &Step, number: usize) -> Result<String> {
@@ -127,6 +134,24 @@ impl Subject {
                 let files: Vec<&dyn File> = self.files.iter().map(|file| &**file).collect();
                 format!("{:?}", storage.sync_files(&files))
             }
+            Step::WriteAll(sizes, at) => {
+                let bytes = parts(sizes, number);
+                let parts: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
+                let positions = (0..).step_by(WRITE_ALL_STRIDE);
+                let writes: Vec<FileWrite<'_>> = positions
+                    .zip(self.files.iter().enumerate())
+                    .map(|(ahead, (n, file))| {
+                        let parts = parts.get(n..).unwrap_or_default();
+                        FileWrite { file: &**file, parts, position: at.saturating_add(ahead) }
+                    })
+                    .collect();
+                let outcomes: Vec<String> = storage
+                    .write_files(&writes)
+                    .into_iter()
+                    .map(|done| outcome(done.map(told)))
+                    .collect();
+                format!("{outcomes:?}")
+            }
             on_file => self.attempt_on_file(on_file, number)?,
         };
         Ok(told)
@@ -134,6 +159,7 @@ impl Subject {
 
     fn attempt_on_file(&self, step: &Step, number: usize) -> Result<String> {
         let (Step::Write(file, ..)
+        | Step::WriteParts(file, ..)
         | Step::Read(file, ..)
         | Step::SetSize(file, _)
         | Step::SizeOf(file)
@@ -145,6 +171,11 @@ impl Subject {
         match step {
             Step::Write(_, size, at) => {
                 file.write_at(&vec![u8::try_from(number % 251).unwrap(); *size], *at)?;
+            }
+            Step::WriteParts(_, sizes, at) => {
+                let bytes = parts(sizes, number);
+                let parts: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
+                file.write_parts_at(&parts, *at)?;
             }
             Step::Read(_, size, at) => {
                 let mut buffer = vec![255; *size];
@@ -161,6 +192,20 @@ impl Subject {
 
 fn told((): ()) -> String {
     "done".to_owned()
+}
+
+/// What came of something, without what is of one disk alone.
+fn outcome(outcome: Result<impl std::fmt::Display>) -> String {
+    match outcome {
+        Ok(told) => told.to_string(),
+        Err(e) => format!("{:?} {:?} at {:?}", e.kind(), e.errno(), e.position()),
+    }
+}
+
+/// Parts of these sizes, each of other bytes.
+fn parts(sizes: &[usize], number: usize) -> Vec<Vec<u8>> {
+    let byte = |n: usize| u8::try_from((number + n) % 251).unwrap();
+    sizes.iter().enumerate().map(|(n, size)| vec![byte(n); *size]).collect()
 }
 
 proptest! {

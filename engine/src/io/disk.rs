@@ -167,7 +167,7 @@ impl Storage for Disk {
 }
 
 /// Parts that Linux takes in one call.
-const PARTS_MAX: usize = 1024;
+pub(super) const PARTS_MAX: usize = 1024;
 
 /// An open file of the real disk.
 #[derive(Debug)]
@@ -226,10 +226,17 @@ impl File for DiskFile {
                 at = advance(at, part.len());
                 continue;
             }
+            if group.iter().all(|part| part.is_empty()) {
+                // Nothing, even where no file can be written.
+                continue;
+            }
             let slices: Vec<IoSlice<'_>> = group.iter().map(|part| IoSlice::new(part)).collect();
             let mut done = retry_on_intr(|| rustix::io::pwritev(&self.descriptor, &slices, at))
                 .map_err(|e| Error::io("write", &self.path, e.into()).at_position(at))?;
             self.tally.written(done);
+            if done == 0 {
+                return Err(no_progress(&self.path, at));
+            }
             for part in group {
                 let (_, rest) = part.split_at(done.min(part.len()));
                 done = done.saturating_sub(part.len());
@@ -300,6 +307,18 @@ fn set_owner(descriptor: &OwnedFd, path: &Path, like: &Metadata) -> Result<()> {
 /// refused by it.
 pub(super) fn advance(position: u64, count: usize) -> u64 {
     position.saturating_add(u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+/// What is left of parts behind the first `done` bytes of them.
+pub(super) fn parts_behind<'a>(
+    parts: &'a [&'a [u8]],
+    mut done: usize,
+) -> impl Iterator<Item = &'a [u8]> {
+    parts.iter().filter_map(move |part| {
+        let (gone, rest) = part.split_at(done.min(part.len()));
+        done -= gone.len();
+        (!rest.is_empty()).then_some(rest)
+    })
 }
 
 /// A write that took nothing and gave no reason: going on would be an endless loop.

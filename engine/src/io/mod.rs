@@ -24,4 +24,4 @@ pub use map::MapReader;
 pub use ring_disk::{IoChoice, RingDisk, open_disk};
 pub use sim::SimDisk;
 pub use source::{MapMode, Reader, Source, WindowReader};
-pub use storage::{DirEntry, File, FileKind, Lock, Metadata, OpenMode, Storage};
+pub use storage::{DirEntry, File, FileKind, FileWrite, Lock, Metadata, OpenMode, Storage};

@@ -10,7 +10,7 @@
 #![allow(unsafe_code)]
 
 use std::fmt;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IoSlice};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use io_uring::{IoUring, Probe, opcode, squeue, types};
 use rustix::io::Errno;
 
 use crate::io::counters::Tally;
-use crate::io::disk::advance;
+use crate::io::disk::{PARTS_MAX, advance, parts_behind};
 
 /// Requests that are in the ring at once.
 const DEPTH: u32 = 128;
@@ -36,6 +36,8 @@ pub(super) enum Operation<'a> {
     Read(&'a mut [u8]),
     /// Writes all bytes.
     Write(&'a [u8]),
+    /// Writes all parts, one behind the other.
+    WriteParts(&'a [&'a [u8]]),
     /// Makes bytes and length of the file durable.
     Sync,
 }
@@ -58,6 +60,8 @@ pub(super) enum Outcome {
 pub(super) struct Transfer<'a> {
     descriptor: BorrowedFd<'a>,
     operation: Operation<'a>,
+    /// The parts of the request that is in flight.
+    slices: Vec<IoSlice<'a>>,
     position: u64,
     done: usize,
     stalls: u32,
@@ -66,7 +70,8 @@ pub(super) struct Transfer<'a> {
 
 impl<'a> Transfer<'a> {
     pub(super) fn new(descriptor: BorrowedFd<'a>, operation: Operation<'a>, position: u64) -> Self {
-        Transfer { descriptor, operation, position, done: 0, stalls: 0, outcome: None }
+        let slices = Vec::new();
+        Transfer { descriptor, operation, slices, position, done: 0, stalls: 0, outcome: None }
     }
 
     /// How it ended; one that the ring never settled is declined.
@@ -83,6 +88,9 @@ impl<'a> Transfer<'a> {
         let size = match &self.operation {
             Operation::Read(buffer) => buffer.len(),
             Operation::Write(bytes) => bytes.len(),
+            Operation::WriteParts(parts) => {
+                parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len()))
+            }
             Operation::Sync => 0,
         };
         size.saturating_sub(self.done)
@@ -90,13 +98,20 @@ impl<'a> Transfer<'a> {
 
     /// The request for what is left.
     fn request(&mut self) -> Request {
-        let size = u32::try_from(self.left().min(REQUEST_BYTES_MAX)).unwrap_or_default();
+        let mut size = u32::try_from(self.left().min(REQUEST_BYTES_MAX)).unwrap_or_default();
         let memory = match &mut self.operation {
             Operation::Read(buffer) => {
                 Memory::Target(buffer.get_mut(self.done..).unwrap_or_default().as_mut_ptr())
             }
             Operation::Write(bytes) => {
                 Memory::Origin(bytes.get(self.done..).unwrap_or_default().as_ptr())
+            }
+            Operation::WriteParts(parts) => {
+                self.slices.clear();
+                let rest = parts_behind(parts, self.done).take(PARTS_MAX);
+                self.slices.extend(rest.map(IoSlice::new));
+                size = u32::try_from(self.slices.len()).unwrap_or_default();
+                Memory::Slices(self.slices.as_ptr().cast())
             }
             Operation::Sync => Memory::None,
         };
@@ -121,7 +136,9 @@ impl<'a> Transfer<'a> {
         self.stalls = 0;
         match &self.operation {
             _ if self.left() == 0 => Some(Outcome::Done),
-            Operation::Write(_) if count == 0 => Some(Outcome::NoProgress),
+            Operation::Write(_) | Operation::WriteParts(_) if count == 0 => {
+                Some(Outcome::NoProgress)
+            }
             _ if count == 0 => Some(Outcome::Done),
             _ => None,
         }
@@ -148,6 +165,7 @@ impl<'a> Transfer<'a> {
 struct Request {
     descriptor: RawFd,
     memory: Memory,
+    /// Bytes, or slices.
     size: u32,
     position: u64,
 }
@@ -156,6 +174,8 @@ struct Request {
 enum Memory {
     Target(*mut u8),
     Origin(*const u8),
+    /// An `IoSlice` is laid out as the kernel's `iovec`.
+    Slices(*const libc::iovec),
     None,
 }
 
@@ -222,6 +242,7 @@ fn drive<Q: Queue>(queue: &mut Q, transfers: &mut [Transfer<'_>]) -> Result<(), 
 pub(super) struct Opcodes {
     pub(super) read: bool,
     pub(super) write: bool,
+    pub(super) write_parts: bool,
     pub(super) sync: bool,
 }
 
@@ -247,6 +268,7 @@ impl Ring {
         let opcodes = Opcodes {
             read: probe.is_supported(opcode::Read::CODE),
             write: probe.is_supported(opcode::Write::CODE),
+            write_parts: probe.is_supported(opcode::Writev::CODE),
             sync: probe.is_supported(opcode::Fsync::CODE),
         };
         Ok(Ring { ring, opcodes, outstanding: 0, tally })
@@ -339,6 +361,9 @@ fn entry_of(request: Request) -> squeue::Entry {
         Memory::Origin(origin) => {
             opcode::Write::new(descriptor, origin, size).offset(position).build()
         }
+        Memory::Slices(slices) => {
+            opcode::Writev::new(descriptor, slices, size).offset(position).build()
+        }
         Memory::None => opcode::Fsync::new(descriptor).flags(types::FsyncFlags::DATASYNC).build(),
     }
 }
@@ -376,7 +401,8 @@ mod tests {
 
         fn perform(&mut self, request: Request, count_max: usize) -> usize {
             let at = usize::try_from(request.position).unwrap();
-            let size = usize::try_from(request.size).unwrap().min(count_max);
+            let size_of_all = usize::try_from(request.size).unwrap();
+            let size = size_of_all.min(count_max);
             match request.memory {
                 Memory::Target(target) => {
                     let count = size.min(self.file.len().saturating_sub(at));
@@ -392,6 +418,18 @@ mod tests {
                     self.file.resize(self.file.len().max(at + size), 0);
                     self.file[at..at + size].copy_from_slice(bytes);
                     size
+                }
+                Memory::Slices(slices) => {
+                    // SAFETY: `drive` keeps the slices and what they name until the completion,
+                    // and an `IoSlice` is an `iovec`.
+                    let slices = unsafe {
+                        std::slice::from_raw_parts(slices.cast::<IoSlice<'_>>(), size_of_all)
+                    };
+                    let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
+                    let bytes = &bytes[..bytes.len().min(count_max)];
+                    self.file.resize(self.file.len().max(at + bytes.len()), 0);
+                    self.file[at..at + bytes.len()].copy_from_slice(bytes);
+                    bytes.len()
                 }
                 Memory::None => 0,
             }
@@ -480,6 +518,29 @@ mod tests {
             (Outcome::Failed(Errno::NOSPC), 2)
         );
         assert_eq!(queue.file, [1, 1, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn parts_go_on_where_a_short_write_stopped() {
+        let null = null();
+        let many: Vec<&[u8]> = vec![b"x"; PARTS_MAX];
+        let mut parts: Vec<&[u8]> = vec![b"abc", b"", b"defg", b"h"];
+        parts.extend(&many);
+        let mut queue = Scripted::new(b"", &[2, 1, AGAIN, 3]);
+        let mut transfers = [Transfer::new(null.as_fd(), Operation::WriteParts(&parts), 0)];
+        drive(&mut queue, &mut transfers).unwrap();
+        assert_eq!((transfers[0].outcome(), transfers[0].done()), (Outcome::Done, 8 + PARTS_MAX));
+        assert_eq!(queue.file, parts.concat());
+        // Positions and counts of slices: the last request has what one call did not take.
+        let most = u32::try_from(PARTS_MAX).unwrap();
+        assert_eq!(
+            queue.positions,
+            [(0, most), (2, most), (3, most), (3, most), (6, most), (1030, 2)]
+        );
+        let mut queue = Scripted::new(b"", &[1, 0]);
+        let mut transfers = [Transfer::new(null.as_fd(), Operation::WriteParts(&parts), 0)];
+        drive(&mut queue, &mut transfers).unwrap();
+        assert_eq!(transfers[0].outcome(), Outcome::NoProgress);
     }
 
     #[test]

@@ -105,6 +105,17 @@ pub trait File: Send + Sync + fmt::Debug {
     }
 }
 
+/// Bytes for a file, one part behind the other.
+#[derive(Clone, Copy, Debug)]
+pub struct FileWrite<'a> {
+    /// The file.
+    pub file: &'a dyn File,
+    /// What is written.
+    pub parts: &'a [&'a [u8]],
+    /// Where the first part begins.
+    pub position: u64,
+}
+
 /// A held lock; dropping it lets go.
 pub trait Lock: Send + Sync + fmt::Debug {}
 
@@ -152,6 +163,12 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Makes many files durable at once; one result each, in order.
     fn sync_files(&self, files: &[&dyn File]) -> Vec<Result<()>> {
         files.iter().map(|file| file.sync()).collect()
+    }
+
+    /// Writes to many files at once, each as [`File::write_parts_at`] does; one result each, in
+    /// order. What is written to one file must not overlap. Files of another disk are taken, too.
+    fn write_files(&self, writes: &[FileWrite<'_>]) -> Vec<Result<()>> {
+        writes.iter().map(|write| write.file.write_parts_at(write.parts, write.position)).collect()
     }
 
     /// Takes the exclusive POSIX record lock on the whole file, making the file when it is missing:

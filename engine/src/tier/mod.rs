@@ -4,10 +4,12 @@
 //! [`ObjectTarget`], which the host implements or takes from here; the engine starts no thread and
 //! knows no network.
 
+pub mod indexes;
 pub mod layout;
 pub mod remote_segment;
 pub mod target;
 
+pub use indexes::{IndexSource, SegmentIndexes, TargetIndexes};
 pub use layout::{ObjectLayout, SegmentPart};
 pub use remote_segment::{
     RemotePartition, RemoteSegment, RemoteSegmentId, RemoteSegmentState, RemoteSegmentUpdate,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::File;
 
 /// An object, as a listing tells of it.
@@ -41,6 +41,21 @@ pub trait ObjectTarget: Send + Sync + fmt::Debug {
 
     /// All objects whose names begin so, by name.
     fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>>;
+}
+
+/// The bytes of `range`, just so many: what a store gives is not believed to be what it was asked
+/// for.
+///
+/// # Errors
+/// What the store says; `Corrupt` for an answer of another length.
+pub fn get_exact(target: &dyn ObjectTarget, name: &str, range: Range<u64>) -> Result<Vec<u8>> {
+    let wanted_bytes = range.end.saturating_sub(range.start);
+    let bytes = target.get(name, Some(range.clone()), wanted_bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|given| given == wanted_bytes) {
+        return Ok(bytes);
+    }
+    let why = format!("{name}: {} bytes came of the {wanted_bytes} asked for", bytes.len());
+    Err(Error::corrupt(why).at_position(range.start))
 }
 
 /// Bytes to be uploaded.

@@ -23,11 +23,13 @@
 //! | a transaction index entry of a later version | [`Unsupported`](crate::Kind::Unsupported) |
 
 pub mod check;
+mod entries;
 pub mod offset;
 mod slots;
 pub mod time;
 pub mod txn;
 
+pub use entries::{Entries, IndexBuilder, IndexEntry};
 pub use offset::{OffsetEntries, OffsetEntry, OffsetIndexBuilder};
 pub use time::{TimeEntries, TimeEntry, TimeIndexBuilder};
 pub use txn::{AbortedTxn, TxnEntries, TxnIndexBuilder};

@@ -12,8 +12,10 @@
 use zerocopy::big_endian::I32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::entries::layout::Layout;
+use super::entries::{Entries, IndexBuilder, relative_offset};
 use super::slots;
-use crate::{Error, Kind, Result, units};
+use crate::{Error, Kind, Result};
 
 /// The bytes of one entry.
 pub const ENTRY_SIZE: usize = 8;
@@ -21,7 +23,7 @@ pub const ENTRY_SIZE: usize = 8;
 /// An entry as it lies in the file.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawEntry {
+pub struct RawEntry {
     relative_offset: I32,
     position: I32,
 }
@@ -37,10 +39,32 @@ pub struct OffsetEntry {
     pub position: i32,
 }
 
+impl Layout for OffsetEntry {
+    type Raw = RawEntry;
+
+    const INDEX_NAME: &'static str = "offset index";
+
+    const SPARE_COUNT: usize = 0;
+
+    #[inline]
+    fn decode(raw: &RawEntry, base_offset: i64) -> Self {
+        OffsetEntry {
+            offset: base_offset.wrapping_add(i64::from(raw.relative_offset.get())),
+            position: raw.position.get(),
+        }
+    }
+
+    fn none(base_offset: i64) -> Self {
+        OffsetEntry { offset: base_offset, position: 0 }
+    }
+
+    #[inline]
+    fn offset(&self) -> i64 {
+        self.offset
+    }
+}
+
 /// The entries of an offset index, read where they lie.
-///
-/// Every slot up to the end of the bytes counts as an entry, as in a file that Kafka opens; bytes
-/// too few for one more are left out.
 ///
 /// ```
 /// use siltstone::index::{OffsetEntries, OffsetEntry};
@@ -51,65 +75,13 @@ pub struct OffsetEntry {
 /// assert_eq!(entries.lookup(70), OffsetEntry { offset: 70, position: 200 });
 /// assert_eq!(entries.lookup(51), OffsetEntry { offset: 50, position: 0 });
 /// ```
-#[derive(Clone, Copy)]
-pub struct OffsetEntries<'a> {
-    base_offset: i64,
-    slots: &'a [RawEntry],
-    stray_size: usize,
-}
+pub type OffsetEntries<'a> = Entries<'a, OffsetEntry>;
 
-impl<'a> OffsetEntries<'a> {
-    /// The entries in `bytes`, of the segment that starts at `base_offset`.
-    #[must_use]
-    pub fn new(bytes: &'a [u8], base_offset: i64) -> Self {
-        let (slots, stray_size) = slots::view(bytes);
-        OffsetEntries { base_offset, slots, stray_size }
-    }
-
-    /// The offset that the entries are relative to.
-    #[must_use]
-    pub fn base_offset(&self) -> i64 {
-        self.base_offset
-    }
-
-    /// How many entries there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Whether there is no entry.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
-    }
-
-    /// The bytes behind the last whole entry, 0 to 7.
-    #[must_use]
-    pub fn stray_size_bytes(&self) -> usize {
-        self.stray_size
-    }
-
-    /// The entry in a slot; `None` behind the last.
-    #[must_use]
-    pub fn get(&self, slot: usize) -> Option<OffsetEntry> {
-        self.slots.get(slot).map(|raw| self.decode(raw))
-    }
-
-    /// The entry in a slot; an `OutOfRange` error behind the last.
-    pub fn entry(&self, slot: usize) -> Result<OffsetEntry> {
-        self.get(slot).ok_or_else(|| no_such_entry(slot, self.count()))
-    }
-
-    /// Every entry, in the order of the file.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = OffsetEntry> + '_ {
-        self.slots.iter().map(|raw| self.decode(raw))
-    }
-
+impl Entries<'_, OffsetEntry> {
     /// The offset of the last entry, the base when there is none.
     #[must_use]
     pub fn last_offset(&self) -> i64 {
-        self.slots.last().map_or(self.base_offset, |raw| self.decode(raw).offset)
+        self.last_or_none().offset
     }
 
     /// The last entry whose offset is at most `offset`: a scan from its position meets it. The base
@@ -120,7 +92,7 @@ impl<'a> OffsetEntries<'a> {
         // spec: indexes 2.2
         slots::lower_bound(self.count(), offset, |slot| self.offset_at(slot))
             .and_then(|slot| self.get(slot))
-            .unwrap_or(OffsetEntry { offset: self.base_offset, position: 0 })
+            .unwrap_or(OffsetEntry::none(self.base_offset))
     }
 
     /// An entry behind the bytes of a fetch, so that no offset of the fetch reaches its offset;
@@ -140,97 +112,19 @@ impl<'a> OffsetEntries<'a> {
         self.get(slots::probe(self.count(), ENTRY_SIZE, target, position_at).upper?)
     }
 
-    /// How many entries stay when the log is cut at `offset`: those below it.
-    #[must_use]
-    pub fn count_below(&self, offset: i64) -> usize {
-        // spec: indexes 2.2
-        match slots::probe(self.count(), ENTRY_SIZE, offset, |slot| self.offset_at(slot)).lower {
-            None => 0,
-            Some(slot) if self.offset_at(slot) == offset => slot,
-            Some(slot) => slot + 1,
-        }
-    }
-
     /// Kafka's own check, which looks at the last entry and the size only; [`check`](super::check)
     /// looks at all.
     pub fn sanity_check(&self) -> Result<()> {
         // spec: indexes 2.2
-        let last_offset = self.last_offset();
-        if !self.is_empty() && last_offset < self.base_offset {
-            return Err(Error::corrupt(format!(
-                "the last entry's offset {last_offset} is below the base offset {}",
-                self.base_offset
-            )));
-        }
-        if self.stray_size != 0 {
-            return Err(Error::corrupt(format!(
-                "the size is no multiple of {ENTRY_SIZE}: {} bytes too many",
-                self.stray_size
-            )));
-        }
-        Ok(())
+        self.check_last_offset()?;
+        self.check_size()
     }
-
-    #[inline]
-    fn offset_at(&self, slot: usize) -> i64 {
-        self.slots.get(slot).map_or(i64::MAX, |raw| self.decode(raw).offset)
-    }
-
-    #[inline]
-    fn decode(&self, raw: &RawEntry) -> OffsetEntry {
-        OffsetEntry {
-            offset: self.base_offset.wrapping_add(i64::from(raw.relative_offset.get())),
-            position: raw.position.get(),
-        }
-    }
-}
-
-impl std::fmt::Debug for OffsetEntries<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-pub(super) fn no_such_entry(slot: usize, count: usize) -> Error {
-    Error::new(Kind::OutOfRange, format!("there is no entry {slot} in an index of {count}"))
 }
 
 /// An offset index that grows.
-#[derive(Clone, Debug)]
-pub struct OffsetIndexBuilder {
-    base_offset: i64,
-    max_count: usize,
-    last_offset: i64,
-    bytes: Vec<u8>,
-}
+pub type OffsetIndexBuilder = IndexBuilder<OffsetEntry>;
 
-impl OffsetIndexBuilder {
-    /// An empty index for the segment at `base_offset`, of at most `max_size_bytes` (Kafka's
-    /// `segment.index.bytes`).
-    ///
-    /// Fails with `InvalidArgument` when that is less than one entry.
-    pub fn new(base_offset: i64, max_size_bytes: usize) -> Result<Self> {
-        OffsetIndexBuilder::from_bytes(Vec::new(), base_offset, max_size_bytes)
-    }
-
-    /// The index whose entries are `bytes`, to be appended to; stray bytes at the end are dropped.
-    ///
-    /// Fails with `InvalidArgument` when `max_size_bytes` is less than one entry or less than
-    /// `bytes` hold.
-    pub fn from_bytes(mut bytes: Vec<u8>, base_offset: i64, max_size_bytes: usize) -> Result<Self> {
-        let last_offset = OffsetEntries::new(&bytes, base_offset).last_offset();
-        bytes.truncate(bytes.len() / ENTRY_SIZE * ENTRY_SIZE);
-        let mut index = OffsetIndexBuilder { base_offset, max_count: 0, last_offset, bytes };
-        if max_size_bytes < ENTRY_SIZE {
-            return Err(Error::new(
-                Kind::InvalidArgument,
-                format!("an index of {max_size_bytes} bytes cannot hold one entry"),
-            ));
-        }
-        index.resize(max_size_bytes)?;
-        Ok(index)
-    }
-
+impl IndexBuilder<OffsetEntry> {
     /// Appends an entry: `offset` is the last one of the batch at `position`.
     ///
     /// Fails, and changes nothing, with `Limit` when the index is full, `InvalidArgument` when the
@@ -238,122 +132,22 @@ impl OffsetIndexBuilder {
     pub fn append(&mut self, offset: i64, position: i32) -> Result<()> {
         // spec: indexes 2.2
         if self.is_full() {
-            return Err(Error::new(
-                Kind::Limit,
-                format!("the offset index is full with {} entries", self.count()),
-            ));
+            return Err(self.full());
         }
-        if self.count() > 0 && offset <= self.last_offset {
-            return Err(Error::new(
-                Kind::InvalidArgument,
-                format!("offset index: {offset} after {}", self.last_offset),
-            ));
+        if self.count() > 0 && offset <= self.last.offset {
+            let message = format!("offset index: {offset} after {}", self.last.offset);
+            return Err(Error::new(Kind::InvalidArgument, message));
         }
-        let raw = RawEntry {
-            relative_offset: relative_offset(self.base_offset, offset)?.into(),
-            position: position.into(),
-        };
-        self.bytes.extend_from_slice(raw.as_bytes());
-        self.last_offset = offset;
+        let relative_offset = relative_offset(self.base_offset, offset)?.into();
+        self.push(&RawEntry { relative_offset, position: position.into() });
         Ok(())
-    }
-
-    /// Removes every entry at or above `offset`.
-    pub fn truncate_to(&mut self, offset: i64) {
-        let count = self.entries().count_below(offset);
-        self.bytes.truncate(count * ENTRY_SIZE);
-        self.last_offset = self.entries().last_offset();
-    }
-
-    /// Removes every entry.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.last_offset = self.base_offset;
-    }
-
-    /// Sets the largest size, and says whether that changes the file's preallocated length.
-    ///
-    /// Fails with `InvalidArgument`, and changes nothing, when the entries need more.
-    pub fn resize(&mut self, max_size_bytes: usize) -> Result<bool> {
-        // spec: indexes 1.4
-        let max_count = max_size_bytes / ENTRY_SIZE;
-        if max_count < self.count() {
-            return Err(Error::new(
-                Kind::InvalidArgument,
-                format!(
-                    "{max_size_bytes} bytes cannot hold the {} entries there are",
-                    self.count()
-                ),
-            ));
-        }
-        let is_changed = max_count != self.max_count;
-        self.max_count = max_count;
-        Ok(is_changed)
-    }
-
-    /// The entries so far.
-    #[must_use]
-    pub fn entries(&self) -> OffsetEntries<'_> {
-        OffsetEntries::new(&self.bytes, self.base_offset)
-    }
-
-    /// How many entries there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.bytes.len() / ENTRY_SIZE
-    }
-
-    /// How many entries there may be.
-    #[must_use]
-    pub fn max_count(&self) -> usize {
-        self.max_count
-    }
-
-    /// Whether no entry can be appended; the segment is rolled then.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        // spec: indexes 1.3
-        self.count() >= self.max_count
     }
 
     /// The offset of the last entry, the base when there is none.
     #[must_use]
     pub fn last_offset(&self) -> i64 {
-        self.last_offset
+        self.last.offset
     }
-
-    /// The length that the file has while the segment is active, zeros behind the entries.
-    #[must_use]
-    pub fn preallocated_size_bytes(&self) -> usize {
-        self.max_count * ENTRY_SIZE
-    }
-
-    /// The bytes of the entries: the file as it is once the segment is closed.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The same bytes, owned.
-    #[must_use]
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-}
-
-/// `offset` as an index of the segment at `base_offset` stores it.
-pub(super) fn relative_offset(base_offset: i64, offset: i64) -> Result<i32> {
-    // spec: indexes 1.5
-    offset
-        .checked_sub(base_offset)
-        .filter(|_| units::is_addressable(base_offset, offset))
-        .and_then(|relative| i32::try_from(relative).ok())
-        .ok_or_else(|| {
-            Error::new(
-                Kind::OutOfRange,
-                format!("offset {offset} cannot be stored relative to base offset {base_offset}"),
-            )
-        })
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@
 use zerocopy::big_endian::{I32, I64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::offset::{no_such_entry, relative_offset};
+use super::entries::layout::Layout;
+use super::entries::{Entries, IndexBuilder, relative_offset};
 use super::slots;
 use crate::units::NO_TIMESTAMP;
 use crate::{Error, Kind, Result};
@@ -24,7 +25,7 @@ pub const ENTRY_SIZE: usize = 12;
 /// An entry as it lies in the file.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawEntry {
+pub struct RawEntry {
     timestamp_ms: I64,
     relative_offset: I32,
 }
@@ -40,69 +41,39 @@ pub struct TimeEntry {
     pub offset: i64,
 }
 
-/// The entries of a time index, read where they lie.
-///
-/// Every slot up to the end of the bytes counts as an entry, as in a file that Kafka opens; bytes
-/// too few for one more are left out.
-#[derive(Clone, Copy)]
-pub struct TimeEntries<'a> {
-    base_offset: i64,
-    slots: &'a [RawEntry],
-    stray_size: usize,
+impl Layout for TimeEntry {
+    type Raw = RawEntry;
+
+    const INDEX_NAME: &'static str = "time index";
+
+    const SPARE_COUNT: usize = 1;
+
+    #[inline]
+    fn decode(raw: &RawEntry, base_offset: i64) -> Self {
+        TimeEntry {
+            timestamp_ms: raw.timestamp_ms.get(),
+            offset: base_offset.wrapping_add(i64::from(raw.relative_offset.get())),
+        }
+    }
+
+    fn none(base_offset: i64) -> Self {
+        TimeEntry { timestamp_ms: NO_TIMESTAMP, offset: base_offset }
+    }
+
+    #[inline]
+    fn offset(&self) -> i64 {
+        self.offset
+    }
 }
 
-impl<'a> TimeEntries<'a> {
-    /// The entries in `bytes`, of the segment that starts at `base_offset`.
-    #[must_use]
-    pub fn new(bytes: &'a [u8], base_offset: i64) -> Self {
-        let (slots, stray_size) = slots::view(bytes);
-        TimeEntries { base_offset, slots, stray_size }
-    }
+/// The entries of a time index, read where they lie.
+pub type TimeEntries<'a> = Entries<'a, TimeEntry>;
 
-    /// The offset that the entries are relative to.
-    #[must_use]
-    pub fn base_offset(&self) -> i64 {
-        self.base_offset
-    }
-
-    /// How many entries there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Whether there is no entry.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
-    }
-
-    /// The bytes behind the last whole entry, 0 to 11.
-    #[must_use]
-    pub fn stray_size_bytes(&self) -> usize {
-        self.stray_size
-    }
-
-    /// The entry in a slot; `None` behind the last.
-    #[must_use]
-    pub fn get(&self, slot: usize) -> Option<TimeEntry> {
-        self.slots.get(slot).map(|raw| self.decode(raw))
-    }
-
-    /// The entry in a slot; an `OutOfRange` error behind the last.
-    pub fn entry(&self, slot: usize) -> Result<TimeEntry> {
-        self.get(slot).ok_or_else(|| no_such_entry(slot, self.count()))
-    }
-
-    /// Every entry, in the order of the file.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = TimeEntry> + '_ {
-        self.slots.iter().map(|raw| self.decode(raw))
-    }
-
+impl Entries<'_, TimeEntry> {
     /// The last entry; timestamp -1 at the base offset when there is none.
     #[must_use]
     pub fn last(&self) -> TimeEntry {
-        self.slots.last().map_or(self.none(), |raw| self.decode(raw))
+        self.last_or_none()
     }
 
     /// The last entry whose timestamp is at most `timestamp_ms`: no record before its batch is that
@@ -115,23 +86,7 @@ impl<'a> TimeEntries<'a> {
             self.slots.get(slot).map_or(i64::MAX, |raw| raw.timestamp_ms.get())
         })
         .and_then(|slot| self.get(slot))
-        .unwrap_or(self.none())
-    }
-
-    /// How many entries stay when the log is cut at `offset`.
-    ///
-    /// Those below it; where several entries have the same offset, Kafka's probe order decides
-    /// among them.
-    #[must_use]
-    pub fn count_below(&self, offset: i64) -> usize {
-        // spec: indexes 3.2
-        let offset_at =
-            |slot: usize| self.slots.get(slot).map_or(i64::MAX, |raw| self.decode(raw).offset);
-        match slots::probe(self.count(), ENTRY_SIZE, offset, offset_at).lower {
-            None => 0,
-            Some(slot) if offset_at(slot) == offset => slot,
-            Some(slot) => slot + 1,
-        }
+        .unwrap_or(TimeEntry::none(self.base_offset))
     }
 
     /// Kafka's own check, which looks at the ends and the size only; [`check`](super::check) looks
@@ -139,84 +94,20 @@ impl<'a> TimeEntries<'a> {
     pub fn sanity_check(&self) -> Result<()> {
         // spec: indexes 3.2
         let last = self.last();
-        if let Some(first) = self.get(0) {
-            if last.timestamp_ms < first.timestamp_ms {
-                return Err(Error::corrupt(format!(
-                    "the last timestamp {} is below the first {}",
-                    last.timestamp_ms, first.timestamp_ms
-                )));
-            }
-            if last.offset < self.base_offset {
-                return Err(Error::corrupt(format!(
-                    "the last entry's offset {} is below the base offset {}",
-                    last.offset, self.base_offset
-                )));
-            }
+        if let Some(first) = self.get(0).filter(|first| last.timestamp_ms < first.timestamp_ms) {
+            let (last, first) = (last.timestamp_ms, first.timestamp_ms);
+            let message = format!("the last timestamp {last} is below the first {first}");
+            return Err(Error::corrupt(message));
         }
-        if self.stray_size != 0 {
-            return Err(Error::corrupt(format!(
-                "the size is no multiple of {ENTRY_SIZE}: {} bytes too many",
-                self.stray_size
-            )));
-        }
-        Ok(())
-    }
-
-    fn none(&self) -> TimeEntry {
-        TimeEntry { timestamp_ms: NO_TIMESTAMP, offset: self.base_offset }
-    }
-
-    #[inline]
-    fn decode(&self, raw: &RawEntry) -> TimeEntry {
-        TimeEntry {
-            timestamp_ms: raw.timestamp_ms.get(),
-            offset: self.base_offset.wrapping_add(i64::from(raw.relative_offset.get())),
-        }
-    }
-}
-
-impl std::fmt::Debug for TimeEntries<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
+        self.check_last_offset()?;
+        self.check_size()
     }
 }
 
 /// A time index that grows.
-#[derive(Clone, Debug)]
-pub struct TimeIndexBuilder {
-    base_offset: i64,
-    max_count: usize,
-    last: TimeEntry,
-    bytes: Vec<u8>,
-}
+pub type TimeIndexBuilder = IndexBuilder<TimeEntry>;
 
-impl TimeIndexBuilder {
-    /// An empty index for the segment at `base_offset`, of at most `max_size_bytes` (Kafka's
-    /// `segment.index.bytes`).
-    ///
-    /// Fails with `InvalidArgument` when that is less than one entry.
-    pub fn new(base_offset: i64, max_size_bytes: usize) -> Result<Self> {
-        TimeIndexBuilder::from_bytes(Vec::new(), base_offset, max_size_bytes)
-    }
-
-    /// The index whose entries are `bytes`, to be appended to; stray bytes at the end are dropped.
-    ///
-    /// Fails with `InvalidArgument` when `max_size_bytes` is less than one entry or less than
-    /// `bytes` hold.
-    pub fn from_bytes(mut bytes: Vec<u8>, base_offset: i64, max_size_bytes: usize) -> Result<Self> {
-        let last = TimeEntries::new(&bytes, base_offset).last();
-        bytes.truncate(bytes.len() / ENTRY_SIZE * ENTRY_SIZE);
-        let mut index = TimeIndexBuilder { base_offset, max_count: 0, last, bytes };
-        if max_size_bytes < ENTRY_SIZE {
-            return Err(Error::new(
-                Kind::InvalidArgument,
-                format!("an index of {max_size_bytes} bytes cannot hold one entry"),
-            ));
-        }
-        index.resize(max_size_bytes)?;
-        Ok(index)
-    }
-
+impl IndexBuilder<TimeEntry> {
     /// Appends the largest timestamp so far and the last offset of its batch, and says whether it
     /// was new: the same timestamp again, and none (-1), leave the index as it is.
     ///
@@ -250,102 +141,18 @@ impl TimeIndexBuilder {
         if timestamp_ms <= self.last.timestamp_ms {
             return Ok(false);
         }
-        if self.count() >= self.max_count {
+        if self.count() >= self.max_count() {
             return Err(self.full());
         }
-        let raw = RawEntry {
-            timestamp_ms: timestamp_ms.into(),
-            relative_offset: relative_offset(self.base_offset, offset)?.into(),
-        };
-        self.bytes.extend_from_slice(raw.as_bytes());
-        self.last = TimeEntry { timestamp_ms, offset };
+        let relative_offset = relative_offset(self.base_offset, offset)?.into();
+        self.push(&RawEntry { timestamp_ms: timestamp_ms.into(), relative_offset });
         Ok(true)
-    }
-
-    /// Removes every entry at or above `offset`.
-    pub fn truncate_to(&mut self, offset: i64) {
-        let count = self.entries().count_below(offset);
-        self.bytes.truncate(count * ENTRY_SIZE);
-        self.last = self.entries().last();
-    }
-
-    /// Removes every entry.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.last = self.entries().last();
-    }
-
-    /// Sets the largest size, and says whether that changes the file's preallocated length.
-    ///
-    /// Fails with `InvalidArgument`, and changes nothing, when the entries need more.
-    pub fn resize(&mut self, max_size_bytes: usize) -> Result<bool> {
-        // spec: indexes 1.4
-        let max_count = max_size_bytes / ENTRY_SIZE;
-        if max_count < self.count() {
-            return Err(Error::new(
-                Kind::InvalidArgument,
-                format!(
-                    "{max_size_bytes} bytes cannot hold the {} entries there are",
-                    self.count()
-                ),
-            ));
-        }
-        let is_changed = max_count != self.max_count;
-        self.max_count = max_count;
-        Ok(is_changed)
-    }
-
-    /// The entries so far.
-    #[must_use]
-    pub fn entries(&self) -> TimeEntries<'_> {
-        TimeEntries::new(&self.bytes, self.base_offset)
-    }
-
-    /// How many entries there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.bytes.len() / ENTRY_SIZE
-    }
-
-    /// How many entries there may be, the one kept for roll and close included.
-    #[must_use]
-    pub fn max_count(&self) -> usize {
-        self.max_count
-    }
-
-    /// Whether only the slot kept for roll and close is left; the segment is rolled then.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        // spec: indexes 1.3
-        self.count() + 1 >= self.max_count
     }
 
     /// The last entry; timestamp -1 at the base offset when there is none.
     #[must_use]
     pub fn last(&self) -> TimeEntry {
         self.last
-    }
-
-    /// The length that the file has while the segment is active, zeros behind the entries.
-    #[must_use]
-    pub fn preallocated_size_bytes(&self) -> usize {
-        self.max_count * ENTRY_SIZE
-    }
-
-    /// The bytes of the entries: the file as it is once the segment is closed.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The same bytes, owned.
-    #[must_use]
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-
-    fn full(&self) -> Error {
-        Error::new(Kind::Limit, format!("the time index is full with {} entries", self.count()))
     }
 }
 

@@ -18,6 +18,7 @@ mod findings;
 mod offset;
 mod time;
 mod txn;
+mod walk;
 
 pub use findings::IndexProblem;
 pub use offset::OffsetIndexCheck;

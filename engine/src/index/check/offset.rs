@@ -1,7 +1,8 @@
 //! Is an offset index right? The walk through its entries beside the batches of the log.
 
 use super::super::offset::{ENTRY_SIZE, OffsetEntries, OffsetEntry};
-use super::findings::{Findings, IndexProblem, count_before_padding, position_of};
+use super::findings::{Findings, IndexProblem, position_of};
+use super::walk::Walk;
 use crate::problem::Code;
 
 /// The check of an offset index against the batches of its segment.
@@ -31,11 +32,8 @@ use crate::problem::Code;
 /// ```
 #[derive(Debug)]
 pub struct OffsetIndexCheck<'a> {
-    entries: OffsetEntries<'a>,
-    /// The slots by rising position; empty when they lie so in the file.
-    by_position: Vec<u32>,
-    /// How many entries, by rising position, the batches so far have passed.
-    rank: usize,
+    /// The entries by rising position.
+    walk: Walk<'a, OffsetEntry>,
     /// Where the next entry points; `u64::MAX` when there is none left.
     next_position: u64,
     /// The largest last offset of the batches so far.
@@ -55,28 +53,9 @@ impl<'a> OffsetIndexCheck<'a> {
     /// Begins the check of an index file, all bytes of it, of the segment at `base_offset`.
     #[must_use]
     pub fn new(bytes: &'a [u8], base_offset: i64) -> Self {
-        let all = OffsetEntries::new(bytes, base_offset);
         let mut findings = Findings::default();
-        if all.stray_size_bytes() != 0 {
-            findings.add(Code::IndexSize, position_of(all.count(), ENTRY_SIZE), None, || {
-                format!(
-                    "{} bytes behind the last whole entry of {ENTRY_SIZE}",
-                    all.stray_size_bytes()
-                )
-            });
-        }
-        let mut count = count_before_padding(bytes, ENTRY_SIZE);
-        if count == 0 && all.count() == 1 {
-            // A single zero entry is the base offset at position 0, if a batch starts there.
-            count = 1;
-        } else if count < all.count() {
-            add_padding(&mut findings, count, all.count());
-        }
-        let bytes = bytes.get(..count * ENTRY_SIZE).unwrap_or_default();
         let mut check = OffsetIndexCheck {
-            entries: OffsetEntries::new(bytes, base_offset),
-            by_position: Vec::new(),
-            rank: 0,
+            walk: Walk::new(bytes, base_offset, Code::IndexZeroPadding, &mut findings),
             next_position: u64::MAX,
             last_offset: base_offset.saturating_sub(1),
             findings,
@@ -99,9 +78,9 @@ impl<'a> OffsetIndexCheck<'a> {
     /// Ends the check: `end_position` is the byte at which the last valid batch ends.
     #[must_use]
     pub fn finish(mut self, end_position: u64) -> Vec<IndexProblem> {
-        while let Some((slot, entry)) = self.next() {
+        while let Some((slot, entry)) = self.walk.next() {
             if self.is_lone_zero() {
-                add_padding(&mut self.findings, 0, 1);
+                self.walk.add_lone_padding(&mut self.findings);
             } else if self.next_position < end_position {
                 self.add_no_batch(slot, entry);
             } else {
@@ -121,7 +100,7 @@ impl<'a> OffsetIndexCheck<'a> {
 
     /// Judges the entries up to the batch at `position`.
     fn meet(&mut self, position: u64, last_offset: i64) {
-        while let Some((slot, entry)) = self.next()
+        while let Some((slot, entry)) = self.walk.next()
             && self.next_position <= position
         {
             let before = self.last_offset;
@@ -142,18 +121,15 @@ impl<'a> OffsetIndexCheck<'a> {
 
     /// Finds what is wrong with the order of the entries, and the order in which to walk them.
     fn order(&mut self) {
-        let mut rises = true;
-        let mut previous = i32::MIN;
-        for (slot, entry) in self.entries.iter().enumerate() {
-            rises &= previous <= entry.position;
-            previous = entry.position;
-            let Some(disorder) = disorder(&self.entries, slot) else { continue };
+        let entries = self.walk.entries();
+        for (slot, entry) in entries.iter().enumerate() {
+            let Some(disorder) = disorder(&entries, slot) else { continue };
             let position = position_of(slot, ENTRY_SIZE);
             self.findings.add(Code::IndexOrder, position, Some(entry.offset), || match disorder {
                 Disorder::BelowBase => format!(
                     "entry {slot} names offset {}, below the base offset {}",
                     entry.offset,
-                    self.entries.base_offset()
+                    entries.base_offset()
                 ),
                 Disorder::NegativePosition => {
                     format!("entry {slot} names position {}, before the log", entry.position)
@@ -167,48 +143,33 @@ impl<'a> OffsetIndexCheck<'a> {
                 ),
             });
         }
-        if !rises {
-            // Only a damaged file pays for this; its positions are looked at in any case.
-            self.by_position = (0..).take(self.entries.count()).collect();
-            let entries = self.entries;
-            self.by_position.sort_by_key(|slot| {
-                usize::try_from(*slot).ok().and_then(|slot| entries.get(slot)).map(|e| e.position)
-            });
-        }
-    }
-
-    /// The entry that the batches have not passed yet, and its slot.
-    fn next(&self) -> Option<(usize, OffsetEntry)> {
-        let slot = match self.by_position.is_empty() {
-            true => self.rank,
-            false => usize::try_from(*self.by_position.get(self.rank)?).ok()?,
-        };
-        Some((slot, self.entries.get(slot)?))
+        self.walk.order_by(|entry| i64::from(entry.position));
     }
 
     fn advance(&mut self) {
-        self.rank += 1;
+        self.walk.pass();
         self.skip_to_sound_entry();
     }
 
     /// Passes over entries that were already found to be out of order.
     fn skip_to_sound_entry(&mut self) {
-        while let Some((slot, entry)) = self.next() {
-            if disorder(&self.entries, slot).is_none()
+        while let Some((slot, entry)) = self.walk.next() {
+            if disorder(&self.walk.entries(), slot).is_none()
                 && let Ok(position) = u64::try_from(entry.position)
             {
                 self.next_position = position;
                 return;
             }
-            self.rank += 1;
+            self.walk.pass();
         }
         self.next_position = u64::MAX;
     }
 
     /// Whether the file is one entry of zeros, which is padding when no batch starts at position 0.
     fn is_lone_zero(&self) -> bool {
-        let zero = OffsetEntry { offset: self.entries.base_offset(), position: 0 };
-        self.entries.count() == 1 && self.entries.get(0) == Some(zero)
+        let entries = self.walk.entries();
+        let zero = OffsetEntry { offset: entries.base_offset(), position: 0 };
+        entries.count() == 1 && entries.get(0) == Some(zero)
     }
 
     fn add_no_batch(&mut self, slot: usize, entry: OffsetEntry) {
@@ -250,12 +211,6 @@ fn disorder(entries: &OffsetEntries<'_>, slot: usize) -> Option<Disorder> {
         }
         _ => None,
     }
-}
-
-fn add_padding(findings: &mut Findings, count: usize, all_count: usize) {
-    findings.add(Code::IndexZeroPadding, position_of(count, ENTRY_SIZE), None, || {
-        format!("{} zero entries behind {count} real ones", all_count - count)
-    });
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Is a time index right? The walk through its entries beside the batches of the log.
 
 use super::super::time::{ENTRY_SIZE, TimeEntries, TimeEntry};
-use super::findings::{Findings, IndexProblem, count_before_padding, position_of};
+use super::findings::{Findings, IndexProblem, position_of};
+use super::walk::Walk;
 use crate::problem::Code;
 use crate::units::NO_TIMESTAMP;
 
@@ -17,11 +18,8 @@ use crate::units::NO_TIMESTAMP;
 /// and any offset behind the batch before is as good.
 #[derive(Debug)]
 pub struct TimeIndexCheck<'a> {
-    entries: TimeEntries<'a>,
-    /// The slots by rising offset; empty when they lie so in the file.
-    by_offset: Vec<u32>,
-    /// How many entries, by rising offset, the batches so far have passed.
-    rank: usize,
+    /// The entries by rising offset.
+    walk: Walk<'a, TimeEntry>,
     /// The offset of the next entry; `i64::MAX` when there is none left.
     next_offset: i64,
     /// The last offset of the batch before.
@@ -53,28 +51,9 @@ impl<'a> TimeIndexCheck<'a> {
     /// Begins the check of an index file, all bytes of it, of the segment at `base_offset`.
     #[must_use]
     pub fn new(bytes: &'a [u8], base_offset: i64) -> Self {
-        let all = TimeEntries::new(bytes, base_offset);
         let mut findings = Findings::default();
-        if all.stray_size_bytes() != 0 {
-            findings.add(Code::IndexSize, position_of(all.count(), ENTRY_SIZE), None, || {
-                format!(
-                    "{} bytes behind the last whole entry of {ENTRY_SIZE}",
-                    all.stray_size_bytes()
-                )
-            });
-        }
-        let mut count = count_before_padding(bytes, ENTRY_SIZE);
-        if count == 0 && all.count() == 1 {
-            // A single zero entry is timestamp 0 at the base offset, if the first batch has it.
-            count = 1;
-        } else if count < all.count() {
-            add_padding(&mut findings, count, all.count());
-        }
-        let bytes = bytes.get(..count * ENTRY_SIZE).unwrap_or_default();
         let mut check = TimeIndexCheck {
-            entries: TimeEntries::new(bytes, base_offset),
-            by_offset: Vec::new(),
-            rank: 0,
+            walk: Walk::new(bytes, base_offset, Code::TimeindexZeroPadding, &mut findings),
             next_offset: i64::MAX,
             last_offset: base_offset.saturating_sub(1),
             largest: TimeEntry { timestamp_ms: NO_TIMESTAMP, offset: base_offset },
@@ -102,9 +81,9 @@ impl<'a> TimeIndexCheck<'a> {
     #[must_use]
     pub fn finish(mut self) -> TimeIndexFindings {
         let end_offset = self.last_offset.saturating_add(1);
-        while let Some((slot, entry)) = self.next() {
+        while let Some((slot, entry)) = self.walk.next() {
             if self.is_lone_zero() {
-                add_padding(&mut self.findings, 0, 1);
+                self.walk.add_lone_padding(&mut self.findings);
             } else {
                 self.add_mismatch(slot, entry, || format!("but the log ends at {end_offset}"));
             }
@@ -116,13 +95,13 @@ impl<'a> TimeIndexCheck<'a> {
 
     /// Judges the entries whose offsets the batch up to `last_offset` holds.
     fn meet(&mut self, last_offset: i64, max_timestamp_ms: i64) {
-        while let Some((slot, entry)) = self.next()
+        while let Some((slot, entry)) = self.walk.next()
             && entry.offset <= last_offset
         {
             let before = self.largest;
             if entry.timestamp_ms != max_timestamp_ms {
                 if self.is_lone_zero() {
-                    add_padding(&mut self.findings, 0, 1);
+                    self.walk.add_lone_padding(&mut self.findings);
                 } else {
                     self.add_mismatch(slot, entry, || {
                         format!("but the largest timestamp of its batch is {max_timestamp_ms}")
@@ -142,15 +121,16 @@ impl<'a> TimeIndexCheck<'a> {
 
     /// The missing last entry, if it is missing.
     fn short(&self) -> Option<IndexProblem> {
-        let last = self.entries.last();
+        let entries = self.walk.entries();
+        let last = entries.last();
         (last.timestamp_ms < self.largest.timestamp_ms).then(|| IndexProblem {
             code: Code::TimeindexShort,
-            position: position_of(self.entries.count(), ENTRY_SIZE),
+            position: position_of(entries.count(), ENTRY_SIZE),
             offset: Some(self.largest.offset),
             count: 1,
             detail: format!(
                 "the last of {} entries has timestamp {}, but the segment's largest is {}",
-                self.entries.count(),
+                entries.count(),
                 last.timestamp_ms,
                 self.largest.timestamp_ms
             ),
@@ -159,12 +139,9 @@ impl<'a> TimeIndexCheck<'a> {
 
     /// Finds what is wrong with the order of the entries, and the order in which to walk them.
     fn order(&mut self) {
-        let mut rises = true;
-        let mut previous = i64::MIN;
-        for (slot, entry) in self.entries.iter().enumerate() {
-            rises &= previous <= entry.offset;
-            previous = entry.offset;
-            let Some(disorder) = disorder(&self.entries, slot) else { continue };
+        let entries = self.walk.entries();
+        for (slot, entry) in entries.iter().enumerate() {
+            let Some(disorder) = disorder(&entries, slot) else { continue };
             let position = position_of(slot, ENTRY_SIZE);
             self.findings.add(
                 Code::TimeindexOrder,
@@ -174,7 +151,7 @@ impl<'a> TimeIndexCheck<'a> {
                     Disorder::BelowBase => format!(
                         "entry {slot} names offset {}, below the base offset {}",
                         entry.offset,
-                        self.entries.base_offset()
+                        entries.base_offset()
                     ),
                     Disorder::TimestampAfter(before) => format!(
                         "entry {slot} goes backwards (timestamp {} after {before})",
@@ -187,38 +164,22 @@ impl<'a> TimeIndexCheck<'a> {
                 },
             );
         }
-        if !rises {
-            // Only a damaged file pays for this; its timestamps are looked at in any case.
-            self.by_offset = (0..).take(self.entries.count()).collect();
-            let entries = self.entries;
-            self.by_offset.sort_by_key(|slot| {
-                usize::try_from(*slot).ok().and_then(|slot| entries.get(slot)).map(|e| e.offset)
-            });
-        }
-    }
-
-    /// The entry that the batches have not passed yet, and its slot.
-    fn next(&self) -> Option<(usize, TimeEntry)> {
-        let slot = match self.by_offset.is_empty() {
-            true => self.rank,
-            false => usize::try_from(*self.by_offset.get(self.rank)?).ok()?,
-        };
-        Some((slot, self.entries.get(slot)?))
+        self.walk.order_by(|entry| entry.offset);
     }
 
     fn advance(&mut self) {
-        self.rank += 1;
+        self.walk.pass();
         self.skip_to_sound_entry();
     }
 
     /// Passes over entries that were already found to be out of order.
     fn skip_to_sound_entry(&mut self) {
-        while let Some((slot, entry)) = self.next() {
-            if disorder(&self.entries, slot).is_none() {
+        while let Some((slot, entry)) = self.walk.next() {
+            if disorder(&self.walk.entries(), slot).is_none() {
                 self.next_offset = entry.offset;
                 return;
             }
-            self.rank += 1;
+            self.walk.pass();
         }
         self.next_offset = i64::MAX;
     }
@@ -226,8 +187,9 @@ impl<'a> TimeIndexCheck<'a> {
     /// Whether the file is one entry of zeros, which is padding when the first batch has another
     /// timestamp.
     fn is_lone_zero(&self) -> bool {
-        let zero = TimeEntry { timestamp_ms: 0, offset: self.entries.base_offset() };
-        self.entries.count() == 1 && self.entries.get(0) == Some(zero)
+        let entries = self.walk.entries();
+        let zero = TimeEntry { timestamp_ms: 0, offset: entries.base_offset() };
+        entries.count() == 1 && entries.get(0) == Some(zero)
     }
 
     fn add_mismatch(&mut self, slot: usize, entry: TimeEntry, why: impl Fn() -> String) {
@@ -256,12 +218,6 @@ fn disorder(entries: &TimeEntries<'_>, slot: usize) -> Option<Disorder> {
         Some(before) if entry.offset < before.offset => Some(Disorder::OffsetAfter(before.offset)),
         _ => None,
     }
-}
-
-fn add_padding(findings: &mut Findings, count: usize, all_count: usize) {
-    findings.add(Code::TimeindexZeroPadding, position_of(count, ENTRY_SIZE), None, || {
-        format!("{} zero entries behind {count} real ones", all_count - count)
-    });
 }
 
 #[cfg(test)]

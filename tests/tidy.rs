@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use siltstone::problem::Code;
+use siltstone_tests::sources::{Source, root, sources};
 
 /// The engine's modules; each may use those on its left, and those that share its place may not use
 /// each other.
@@ -25,39 +25,6 @@ const PURE: [&str; 4] = ["record", "index", "state", "replica"];
 
 /// Where unsafe code may stand.
 const UNSAFE: [&str; 3] = ["engine/src/io/map.rs", "engine/src/io/ring.rs", "ffi/src/"];
-
-struct Source {
-    /// From the root of the repository.
-    name: String,
-    /// Without comments and without the tests at its end.
-    code: String,
-    text: String,
-}
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the root of the repository")
-}
-
-fn sources(folders: &[&str]) -> Vec<Source> {
-    let mut waiting: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
-    let mut sources = Vec::new();
-    while let Some(path) = waiting.pop() {
-        if path.is_dir() {
-            let entries = fs::read_dir(&path).expect("a directory").filter_map(Result::ok);
-            waiting.extend(entries.map(|entry| entry.path()));
-        } else if path.extension().is_some_and(|suffix| suffix == "rs") {
-            let text = fs::read_to_string(&path).expect("a source file");
-            let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
-            let code: Vec<&str> =
-                lines.map(|line| line.split("//").next().unwrap_or_default()).collect();
-            let name = path.strip_prefix(root()).expect("a path below the root");
-            let name = name.display().to_string();
-            sources.push(Source { name, code: code.join("\n"), text });
-        }
-    }
-    assert!(!sources.is_empty());
-    sources
-}
 
 /// The module of the engine that a file belongs to.
 fn module(source: &Source) -> Option<&str> {
@@ -106,7 +73,7 @@ fn modules_use_only_what_stands_left_of_them() {
     let mut wrong = Vec::new();
     for source in sources(&["engine/src"]) {
         let Some(own) = module(&source) else { continue };
-        for other in used(&source.code) {
+        for other in used(&source.code()) {
             let allowed = match (place(own), place(other)) {
                 _ if own == other || own == "lib" => true,
                 // What stands beside the modules is for all, and uses none of them.
@@ -130,7 +97,7 @@ fn pure_modules_open_no_files() {
         for word in
             ["std::fs", "std::net", "std::process", "std::thread", "dyn Storage", "OpenMode"]
         {
-            if is_pure && source.code.contains(word) {
+            if is_pure && source.code().contains(word) {
                 wrong.push(format!("{}: {word}", source.name));
             }
         }
@@ -145,7 +112,8 @@ fn unsafe_code_stands_only_where_it_may() {
         let may = UNSAFE.iter().any(|place| source.name.starts_with(place));
         let words = ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern", "allow(unsafe_code"];
         // This file names them.
-        if !may && source.name != "tests/tidy.rs" && words.iter().any(|w| source.code.contains(w)) {
+        if !may && source.name != "tests/tidy.rs" && words.iter().any(|w| source.code().contains(w))
+        {
             wrong.push(source.name);
         }
     }

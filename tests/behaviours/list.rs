@@ -5,7 +5,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+
+use siltstone_tests::sources::{root, sources};
 
 /// Every row, one a line.
 const ROWS: &str = include_str!("../data/behaviours.txt");
@@ -19,10 +20,6 @@ const UNFINISHED: [(&str, &str); 3] = [
     ("CM", "the log cleaner of whole log directories"),
     ("RI", "the cache of remote indexes"),
 ];
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the root of the repository")
-}
 
 /// Whether a word is written as a row is: `LL-007`.
 fn is_row(word: &str) -> bool {
@@ -66,19 +63,11 @@ fn cited_in(text: &str, is_test: bool) -> BTreeSet<String> {
 
 /// The rows that some test of the repository cites.
 fn cited() -> BTreeSet<String> {
-    let mut waiting: Vec<PathBuf> = ["engine/src", "tests"].map(|dir| root().join(dir)).to_vec();
     let mut cited = BTreeSet::new();
-    while let Some(path) = waiting.pop() {
-        if path.is_dir() {
-            let entries = fs::read_dir(&path).expect("a directory").filter_map(Result::ok);
-            waiting.extend(entries.map(|entry| entry.path()));
-        } else if path.extension().is_some_and(|suffix| suffix == "rs") {
-            let text = fs::read_to_string(&path).expect("a source file");
-            // Tests of the engine stand at the end of a file, or in files of their own.
-            let parts = path.strip_prefix(root()).expect("a path below the root").components();
-            let is_test = parts.map(|part| part.as_os_str().to_string_lossy().into_owned());
-            cited.extend(cited_in(&text, is_test.into_iter().any(|p| p.starts_with("tests"))));
-        }
+    for source in sources(&["engine/src", "tests"]) {
+        // Tests of the engine stand at the end of a file, or in files of their own.
+        let is_test = source.name.split('/').any(|part| part.starts_with("tests"));
+        cited.extend(cited_in(&source.text, is_test));
     }
     cited
 }

@@ -10,6 +10,7 @@ pub mod live;
 pub mod logs;
 pub mod model;
 pub mod nodes;
+pub mod sources;
 pub mod tool;
 
 use std::path::Path;

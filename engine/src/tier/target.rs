@@ -25,15 +25,15 @@ pub struct ObjectInfo {
 /// an answer that is not what was asked for, `Conflict` for an object that changed between two
 /// looks, and `Io` for everything that may be gone when one tries again.
 pub trait ObjectTarget: Send + Sync + fmt::Debug {
-    /// The bytes of `range`; all of the object without one. Nothing is read beyond `size_limit_bytes`,
-    /// and an object that is larger is a `Limit`.
+    /// The bytes of `range`; all of the object without one. Nothing is read beyond
+    /// `size_limit_bytes`, and an object that is larger is a `Limit`.
     fn get(&self, name: &str, range: Option<Range<u64>>, size_limit_bytes: u64) -> Result<Vec<u8>>;
 
     /// The size of an object in bytes.
     fn size(&self, name: &str) -> Result<u64>;
 
-    /// Writes an object of the bytes of `parts`, one behind the other; it is there as a whole or not
-    /// at all, and replaces what had its name.
+    /// Writes an object of the bytes of `parts`, one behind the other; it is there as a whole or
+    /// not at all, and replaces what had its name.
     fn put(&self, name: &str, parts: &[ObjectBytes<'_>]) -> Result<()>;
 
     /// Removes an object. One that is not there is no error.

@@ -150,6 +150,12 @@ impl RemoteSegment {
         Ok(())
     }
 
+    /// Bytes of the `.log` part; a negative size, which no segment has, counts as 0.
+    #[must_use]
+    pub fn log_size_bytes(&self) -> u64 {
+        u64::try_from(self.size_bytes).unwrap_or(0)
+    }
+
     /// The same after an update, whose four fields replace its own. Whether the update may be
     /// applied is for [`RemoteSegmentState::may_follow`] to say.
     #[must_use]
@@ -175,6 +181,114 @@ pub struct RemoteSegmentUpdate {
     pub custom_metadata: Option<Vec<u8>>,
     /// The new state.
     pub state: RemoteSegmentState,
+    /// Who says so.
+    pub broker_id: i32,
+}
+
+/// A segment as it stands in a file that a broker keeps for one partition: without the partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentSnapshot {
+    /// The upload's id within its partition.
+    pub segment_id: Uuid,
+    /// As in [`RemoteSegment`].
+    pub start_offset: i64,
+    /// As in [`RemoteSegment`].
+    pub end_offset: i64,
+    /// As in [`RemoteSegment`].
+    pub max_timestamp_ms: i64,
+    /// As in [`RemoteSegment`].
+    pub broker_id: i32,
+    /// As in [`RemoteSegment`].
+    pub event_timestamp_ms: i64,
+    /// As in [`RemoteSegment`].
+    pub size_bytes: i32,
+    /// As in [`RemoteSegment`].
+    pub custom_metadata: Option<Vec<u8>>,
+    /// As in [`RemoteSegment`].
+    pub state: RemoteSegmentState,
+    /// As in [`RemoteSegment`].
+    pub leader_epochs: Vec<EpochEntry>,
+    /// As in [`RemoteSegment`].
+    pub is_txn_index_empty: bool,
+}
+
+impl SegmentSnapshot {
+    /// The segment of this partition.
+    #[must_use]
+    pub fn into_segment(self, partition: RemotePartition) -> RemoteSegment {
+        RemoteSegment {
+            id: RemoteSegmentId { partition, segment_id: self.segment_id },
+            start_offset: self.start_offset,
+            end_offset: self.end_offset,
+            max_timestamp_ms: self.max_timestamp_ms,
+            broker_id: self.broker_id,
+            event_timestamp_ms: self.event_timestamp_ms,
+            size_bytes: self.size_bytes,
+            custom_metadata: self.custom_metadata,
+            state: self.state,
+            leader_epochs: self.leader_epochs,
+            is_txn_index_empty: self.is_txn_index_empty,
+        }
+    }
+}
+
+impl From<&RemoteSegment> for SegmentSnapshot {
+    fn from(segment: &RemoteSegment) -> Self {
+        SegmentSnapshot {
+            segment_id: segment.id.segment_id,
+            start_offset: segment.start_offset,
+            end_offset: segment.end_offset,
+            max_timestamp_ms: segment.max_timestamp_ms,
+            broker_id: segment.broker_id,
+            event_timestamp_ms: segment.event_timestamp_ms,
+            size_bytes: segment.size_bytes,
+            custom_metadata: segment.custom_metadata.clone(),
+            state: segment.state,
+            leader_epochs: segment.leader_epochs.clone(),
+            is_txn_index_empty: segment.is_txn_index_empty,
+        }
+    }
+}
+
+/// How far a partition's removal from remote storage is. The numbers are those of the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i8)]
+pub enum PartitionDeleteState {
+    /// `DELETE_PARTITION_MARKED`: it is to go.
+    Marked = 0,
+    /// `DELETE_PARTITION_STARTED`: its segments are being deleted.
+    Started = 1,
+    /// `DELETE_PARTITION_FINISHED`: nothing is left.
+    Finished = 2,
+}
+
+impl PartitionDeleteState {
+    /// The state of this number on the wire.
+    #[must_use]
+    pub fn from_wire(id: i8) -> Option<Self> {
+        [Self::Marked, Self::Started, Self::Finished].into_iter().find(|state| state.wire() == id)
+    }
+
+    /// Its number on the wire.
+    #[must_use]
+    pub fn wire(self) -> i8 {
+        match self {
+            Self::Marked => 0,
+            Self::Started => 1,
+            Self::Finished => 2,
+        }
+    }
+}
+
+/// A partition that goes from remote storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionDelete {
+    /// The partition.
+    pub partition: RemotePartition,
+    /// When, in milliseconds.
+    pub event_timestamp_ms: i64,
+    /// How far it is.
+    pub state: PartitionDeleteState,
     /// Who says so.
     pub broker_id: i32,
 }

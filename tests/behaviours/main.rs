@@ -8,6 +8,7 @@ mod list;
 mod loader;
 mod local_log;
 mod manager;
+mod many;
 mod segments;
 mod side_files;
 mod together;

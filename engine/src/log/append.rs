@@ -16,6 +16,7 @@ use crate::record::validate::{
     AnalyseOptions, Analysis, BatchView, Batches, ValidationStats, analyse,
 };
 use crate::segment::active::RollParams;
+use crate::segment::append::SegmentAppend;
 use crate::state::LeaderEpochs;
 use crate::state::live::AppendOrigin;
 use crate::units::NO_TIMESTAMP;
@@ -108,6 +109,14 @@ impl<'a> FinalBatches<'a> {
         })
     }
 
+    /// What is written, one part behind the other.
+    pub(super) fn parts(&self) -> Vec<&'a [u8]> {
+        match self.bytes {
+            Some(bytes) => vec![bytes],
+            None => self.views.iter().map(|view| view.bytes).collect(),
+        }
+    }
+
     pub(super) fn views(&self) -> &[BatchView<'a>] {
         &self.views
     }
@@ -125,6 +134,23 @@ impl<'a> FinalBatches<'a> {
     fn first_known_offset(&self) -> i64 {
         self.first_offset.unwrap_or(self.last_offset_of_first)
     }
+}
+
+/// How far an append came without a byte in the log.
+pub(super) enum Begun {
+    /// It is there already, and the answer is that of the first time.
+    Duplicate(AppendInfo),
+    /// It may be written.
+    Fits(Fitting),
+}
+
+/// What an append changes once it is written.
+pub(super) struct Fitting {
+    epochs: Option<LeaderEpochs>,
+    changes: BatchChanges,
+    append: SegmentAppend,
+    has_rolled: bool,
+    now_ms: i64,
 }
 
 impl Log {
@@ -182,7 +208,7 @@ impl Log {
         Ok(info)
     }
 
-    pub(super) fn nothing_appended(&self) -> AppendInfo {
+    pub(crate) fn nothing_appended(&self) -> AppendInfo {
         AppendInfo {
             first_offset: None,
             last_offset: -1,
@@ -212,6 +238,27 @@ impl Log {
         checks: &ProducerChecks,
         now_ms: i64,
     ) -> Result<AppendInfo, AppendError> {
+        let fitting = match self.begin_append(writer, batches, checks, now_ms)? {
+            Begun::Duplicate(info) => return Ok(info),
+            Begun::Fits(fitting) => fitting,
+        };
+        let written = match batches.bytes {
+            Some(bytes) => writer.active.write(&[bytes]),
+            None => writer.active.write(&batches.parts()),
+        };
+        self.end_append(writer, batches, fitting, written)
+    }
+
+    /// Checks batches and makes ready for their bytes, which are to be written behind the end of
+    /// the active segment; [`end_append`](Self::end_append) is told what came of it. Nobody else
+    /// may write in between.
+    pub(super) fn begin_append(
+        &self,
+        writer: &mut Writer,
+        batches: &FinalBatches<'_>,
+        checks: &ProducerChecks,
+        now_ms: i64,
+    ) -> Result<Begun, AppendError> {
         self.check_room(batches)?;
         let epochs = epochs_after(&self.epochs.load(), &batches.views)?;
         let append = batches.roll_params(now_ms);
@@ -220,7 +267,7 @@ impl Log {
         let changes = match checks.check(&writer.producers, &batches.views, place)? {
             ProducerChanges::Duplicate(batch) => {
                 self.take_epochs(epochs);
-                return Ok(AppendInfo {
+                return Ok(Begun::Duplicate(AppendInfo {
                     first_offset: Some(batch.first_offset()),
                     last_offset: batch.last_offset,
                     log_append_time_ms: batch.timestamp,
@@ -228,14 +275,38 @@ impl Log {
                     is_duplicate: true,
                     has_rolled,
                     ..self.nothing_appended()
-                });
+                }));
             }
             ProducerChanges::Batches(changes) => changes,
         };
-        self.write(writer, batches, &changes)?;
-        self.take_epochs(epochs);
-        changes.commit(&mut writer.producers, &batches.views, batches.last_offset);
-        writer.now_ms = now_ms;
+        let settings = self.config.load().segment();
+        let append = writer.active.prepare(&self.folder, &settings, &batches.views)?;
+        // The index of aborted transactions first: it can be taken back, bytes of the log that
+        // readers have seen cannot.
+        writer.active.write_txns(&self.folder, changes.aborted())?;
+        Ok(Begun::Fits(Fitting { epochs, changes, append, has_rolled, now_ms }))
+    }
+
+    /// Lets readers see what was written, or takes back what was done for it.
+    pub(super) fn end_append(
+        &self,
+        writer: &mut Writer,
+        batches: &FinalBatches<'_>,
+        fitting: Fitting,
+        written: crate::Result<()>,
+    ) -> Result<AppendInfo, AppendError> {
+        let aborted = fitting.changes.aborted();
+        if let Err(error) = written {
+            if !aborted.is_empty() {
+                writer.active.forget_txns(&self.folder);
+            }
+            return Err(error.into());
+        }
+        writer.active.commit_txns(aborted);
+        writer.active.commit(&fitting.append);
+        self.take_epochs(fitting.epochs);
+        fitting.changes.commit(&mut writer.producers, &batches.views, batches.last_offset);
+        writer.now_ms = fitting.now_ms;
         self.offsets.log_end.store(batches.last_offset.saturating_add(1), Ordering::Release);
         self.refresh_last_stable(writer);
         Ok(AppendInfo {
@@ -243,7 +314,7 @@ impl Log {
             last_offset: batches.last_offset,
             max_timestamp_ms: batches.max_timestamp_ms,
             size_bytes: batches.size_bytes,
-            has_rolled,
+            has_rolled: fitting.has_rolled,
             flush_is_due: self.flush_is_due(),
             ..self.nothing_appended()
         })
@@ -267,38 +338,6 @@ impl Log {
             let reason = AppendReason::RecordBatchTooLarge;
             return Err(AppendError::refused_at(reason, message, first, last));
         }
-        Ok(())
-    }
-
-    /// Writes the batches and what is said of them in the indexes, and lets readers see the bytes.
-    fn write(
-        &self,
-        writer: &mut Writer,
-        batches: &FinalBatches<'_>,
-        changes: &BatchChanges,
-    ) -> crate::Result<()> {
-        let settings = self.config.load().segment();
-        let active = &mut writer.active;
-        let append = active.prepare(&self.folder, &settings, &batches.views)?;
-        // The index of aborted transactions first: it can be taken back, bytes of the log that
-        // readers have seen cannot.
-        let aborted = changes.aborted();
-        active.write_txns(&self.folder, aborted)?;
-        let written = match batches.bytes {
-            Some(bytes) => active.write(&[bytes]),
-            None => {
-                let parts: Vec<&[u8]> = batches.views.iter().map(|view| view.bytes).collect();
-                active.write(&parts)
-            }
-        };
-        if let Err(error) = written {
-            if !aborted.is_empty() {
-                active.forget_txns(&self.folder);
-            }
-            return Err(error);
-        }
-        active.commit_txns(aborted);
-        active.commit(&append);
         Ok(())
     }
 

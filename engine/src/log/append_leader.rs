@@ -47,6 +47,13 @@ impl LeaderAppend {
     }
 }
 
+impl LeaderAppend {
+    /// What the producers are asked.
+    pub(super) fn checks(&self) -> ProducerChecks {
+        ProducerChecks { origin: self.origin, guard: self.guard, version: self.transaction_version }
+    }
+}
+
 /// Memory that appends reuse: one for each thread that appends as a leader.
 #[derive(Debug, Default)]
 pub struct AppendScratch {
@@ -157,28 +164,12 @@ impl Log {
         let bytes = placed_mut(validated, records, rebuilt);
         let mut seat = self.take_seat()?;
         let writer = self.ready(&mut seat)?;
-        // spec: segments 6.4. The target format has one batch, whose base offset is not covered by
-        // its checksum.
-        let first_offset = self.log_end_offset();
-        if !bytes::put(bytes, 0, &first_offset.to_be_bytes()) {
-            return Err(Error::corrupt("a validated batch has no bytes").into());
-        }
-        let header = BatchHeader::parse(bytes)
-            .ok_or_else(|| Error::corrupt("a validated batch has no header"))?;
+        let header = put_offset(bytes, self.log_end_offset())?;
         let batches = FinalBatches::one(BatchView { header, bytes });
-        let checks = ProducerChecks {
-            origin: append.origin,
-            guard: append.guard,
-            version: append.transaction_version,
-        };
-        let mut info = self.append_in(writer, &batches, &checks, append.now_ms)?;
+        let info = self.append_in(writer, &batches, &append.checks(), append.now_ms)?;
         drop(seat);
         self.save_epochs_later();
-        if !info.is_duplicate {
-            info.log_append_time_ms = validated.log_append_time_ms;
-        }
-        info.stats = validated.stats;
-        Ok(info)
+        Ok(info.of_leader(validated))
     }
 
     /// Begins to verify a transaction of a producer before its first batch is appended. The guard
@@ -217,6 +208,27 @@ impl Log {
     pub fn with_producers<T>(&self, look: impl FnOnce(&ProducerState) -> T) -> crate::Result<T> {
         Ok(look(&self.take_seat_anyway()?.writer()?.producers))
     }
+}
+
+impl AppendInfo {
+    /// With what the validator knows of the batch.
+    pub(super) fn of_leader(mut self, validated: &Validated) -> Self {
+        if !self.is_duplicate {
+            self.log_append_time_ms = validated.log_append_time_ms;
+        }
+        self.stats = validated.stats;
+        self
+    }
+}
+
+/// Gives a validated batch its offset, and its header then.
+pub(super) fn put_offset(bytes: &mut [u8], base_offset: i64) -> crate::Result<BatchHeader> {
+    // spec: segments 6.4. The target format has one batch, whose base offset is not covered by its
+    // checksum.
+    if !bytes::put(bytes, 0, &base_offset.to_be_bytes()) {
+        return Err(Error::corrupt("a validated batch has no bytes"));
+    }
+    BatchHeader::parse(bytes).ok_or_else(|| Error::corrupt("a validated batch has no header"))
 }
 
 /// The bytes of a validated batch, wherever they are.

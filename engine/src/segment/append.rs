@@ -1,7 +1,10 @@
 //! How do batches get into the segment that is written to?
 //!
 //! [`prepare`](ActiveSegment::prepare) works out what an append does, `write` puts its bytes behind
-//! the end, `commit` lets readers see them: only that cannot fail.
+//! the end (or whoever writes to many segments does, between `begin_write` and `end_write`),
+//! `commit` lets readers see them: only that cannot fail.
+
+use std::sync::Arc;
 
 use super::active::{ActiveSegment, LOG_BYTES_MAX, SegmentSettings, publish_entry_counts};
 use super::folder::Folder;
@@ -9,6 +12,7 @@ use super::name::FileRole;
 use super::recent::BatchPlace;
 use crate::error::{Error, Kind, Result};
 use crate::index::{AbortedTxn, TimeEntry, txn};
+use crate::io::File;
 use crate::record::validate::BatchView;
 use crate::units::is_addressable;
 
@@ -84,14 +88,25 @@ impl ActiveSegment {
 
     /// Writes the bytes of an append behind the end. Nobody sees them yet.
     pub fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
+        let (log, end) = self.begin_write()?;
+        self.end_write(log.write_parts_at(parts, end))
+    }
+
+    /// The file that the bytes of an append are to be written to, and where they begin.
+    /// [`end_write`](Self::end_write) is told what came of it.
+    pub fn begin_write(&mut self) -> Result<(Arc<dyn File>, u64)> {
         self.cut_what_failed()?;
-        if let Err(error) = self.handles.log().write_parts_at(parts, self.size_bytes()) {
+        Ok((Arc::clone(self.handles.log()), self.size_bytes()))
+    }
+
+    /// Takes note of a write behind the end, and gives its outcome.
+    pub fn end_write(&mut self, written: Result<()>) -> Result<()> {
+        if written.is_err() {
             self.is_dirty_behind = true;
             // Else what was written of it stays until the next append.
             let _ = self.cut_what_failed();
-            return Err(error);
         }
-        Ok(())
+        written
     }
 
     pub(super) fn cut_what_failed(&mut self) -> Result<()> {

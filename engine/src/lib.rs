@@ -29,6 +29,8 @@ pub mod log;
 pub mod dir;
 pub mod tier;
 
+pub mod replica;
+
 pub use error::{Error, Kind, Result};
 
 /// The examples of the README, compiled and run.

@@ -11,5 +11,6 @@ mod manager;
 mod many;
 mod segments;
 mod side_files;
+mod tiered_follower;
 mod together;
 mod unified_log;

@@ -10,6 +10,7 @@ pub mod live;
 pub mod logs;
 pub mod model;
 pub mod nodes;
+pub mod replicas;
 pub mod sources;
 pub mod tool;
 

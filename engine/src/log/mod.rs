@@ -36,6 +36,7 @@ mod roll;
 #[cfg(all(test, any(loom, shuttle)))]
 mod schedules;
 pub mod segments;
+mod special_offsets;
 pub mod stats;
 pub mod timestamps;
 pub mod transactions;
@@ -61,6 +62,7 @@ pub use read::{FetchOptions, Fetched, FetchedBytes, FileRange, Isolation, Offset
 pub use read_files::{LogReader, ReadOptions, Selection, read_log};
 pub use removal::remove_tree;
 pub use segments::Segments;
+pub use special_offsets::LogBounds;
 pub use stats::LogStats;
 pub use transactions::{OpenTransaction, Transactions, read_transactions};
 pub use verify::{PartitionReport, VerifyOptions, verify_file, verify_partition};

@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use super::log::Log;
 use super::segments::Segments;
+use super::special_offsets::LogBounds;
 use crate::error::{Error, Kind, Result};
 use crate::segment::TimestampAndOffset;
-use crate::units::NO_TIMESTAMP;
 
 /// The end of the log.
 pub const LATEST: i64 = -1;
@@ -35,31 +35,28 @@ impl Log {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Error::new(Kind::Closed, "the log is closed").in_file(&self.dir()));
         }
-        let remote = self.config.load().remote_storage;
+        let epochs = self.epochs.load();
+        let bounds = LogBounds {
+            remote_storage: self.config.load().remote_storage,
+            log_start_offset: self.log_start_offset(),
+            local_log_start_offset: self.local_log_start_offset(),
+            log_end_offset: self.log_end_offset(),
+            highest_remote_offset: self.highest_remote_offset(),
+            epochs: &epochs,
+        };
         match timestamp_ms {
-            LATEST => Ok(Some(special(self.log_end_offset(), self.latest_epoch()))),
-            EARLIEST => Ok(Some(self.earliest())),
-            EARLIEST_LOCAL if remote => {
-                let offset = self.local_log_start_offset();
-                Ok(Some(special(offset, self.epochs.load().epoch_for_offset(offset))))
-            }
-            EARLIEST_LOCAL => Ok(Some(self.earliest())),
+            LATEST => Ok(Some(bounds.latest())),
+            EARLIEST => Ok(Some(bounds.earliest())),
+            EARLIEST_LOCAL => Ok(Some(bounds.earliest_local())),
             MAX_TIMESTAMP => self.look(|segments| self.find_max_timestamp(segments)),
-            LATEST_TIERED => Ok(Some(self.latest_tiered(remote))),
-            EARLIEST_PENDING_UPLOAD => Ok(Some(self.earliest_pending_upload(remote))),
+            LATEST_TIERED => Ok(Some(bounds.latest_tiered())),
+            EARLIEST_PENDING_UPLOAD => Ok(Some(bounds.earliest_pending_upload())),
             i64::MIN..0 => {
                 let message = format!("timestamp {timestamp_ms} stands for nothing");
                 Err(Error::new(Kind::InvalidArgument, message))
             }
             _ => self.look(|segments| self.find_timestamp(segments, timestamp_ms)),
         }
-    }
-
-    fn earliest(&self) -> TimestampAndOffset {
-        let offset = self.log_start_offset();
-        let epochs = self.epochs.load();
-        let epoch = epochs.earliest().filter(|earliest| earliest.start_offset <= offset);
-        special(offset, epoch.map(|earliest| earliest.epoch))
     }
 
     fn find_max_timestamp(&self, segments: &Segments) -> Result<Option<TimestampAndOffset>> {
@@ -90,29 +87,6 @@ impl Log {
         Ok(None)
     }
 
-    fn latest_tiered(&self, remote: bool) -> TimestampAndOffset {
-        let highest = self.highest_remote_offset();
-        if !remote || highest < 0 {
-            return special(-1, Some(-1));
-        }
-        special(highest, self.epochs.load().epoch_for_offset(highest))
-    }
-
-    fn earliest_pending_upload(&self, remote: bool) -> TimestampAndOffset {
-        // spec: follower-fetch 3
-        let highest = self.highest_remote_offset();
-        if !remote {
-            return special(-1, Some(-1));
-        }
-        let (start, local_start) = (self.log_start_offset(), self.local_log_start_offset());
-        if highest >= 0 {
-            let offset = highest.saturating_add(1).max(start).max(local_start);
-            return special(offset, self.epochs.load().epoch_for_offset(offset));
-        }
-        // Something was uploaded earlier, but how far is not known yet.
-        if local_start == start { self.earliest() } else { special(-1, Some(-1)) }
-    }
-
     /// The last offset that is known to be in remote storage, -1 for none.
     #[must_use]
     pub fn highest_remote_offset(&self) -> i64 {
@@ -123,8 +97,4 @@ impl Log {
     pub fn update_highest_remote_offset(&self, offset: i64) {
         self.offsets.highest_remote.fetch_max(offset, Ordering::AcqRel);
     }
-}
-
-fn special(offset: i64, leader_epoch: Option<i32>) -> TimestampAndOffset {
-    TimestampAndOffset { timestamp_ms: NO_TIMESTAMP, offset, leader_epoch }
 }

@@ -1,0 +1,727 @@
+//! Followers of leaders with remote storage: the vectors of KIP-405 and KIP-1023.
+//!
+//! The real rules drive a follower of numbers against a leader of numbers; see
+//! `siltstone_tests::replicas`.
+
+use siltstone::replica::{
+    Action, AppendFailure, AuxFailure, AuxTarget, EpochEnd, Event, FailReason, FetchAnswer,
+    FetchState, FollowerConfig, LeaderAnswers, Phase, Query, Request, RetryReason, aux_target,
+    follower_step, lacks_history, should_start_at_tiered,
+};
+use siltstone::replica::{FetchRequest, FetchVerdict, Reader, leader_fetch_verdict};
+use siltstone_tests::replicas::{Batch, PlainFollower, PlainLeader, PlainSegment, epochs};
+
+const PLAIN: FollowerConfig =
+    FollowerConfig { starts_at_tiered: false, remote_storage: false, compacted: false };
+const REMOTE: FollowerConfig = FollowerConfig { remote_storage: true, ..PLAIN };
+const TIERED: FollowerConfig = FollowerConfig { starts_at_tiered: true, ..REMOTE };
+
+/// A leader of epoch 0, with all below its local log in remote storage.
+fn leader(
+    remote_storage: bool,
+    (start, local_start, end): (i64, i64, i64),
+    high_watermark: i64,
+    offsets: &[i64],
+) -> PlainLeader {
+    let epochs = epochs(&[(0, start)]);
+    let segment =
+        |end_offset| PlainSegment { start_offset: start, end_offset, epochs: epochs.clone() };
+    let remote = (local_start > start).then(|| segment(local_start - 1));
+    PlainLeader {
+        remote_storage,
+        log_start_offset: start,
+        local_log_start_offset: local_start,
+        log_end_offset: end,
+        high_watermark,
+        highest_remote_offset: -1,
+        leader_epoch: 0,
+        batches: offsets.iter().map(|&offset| Batch { offset, epoch: 0 }).collect(),
+        remote: remote.into_iter().collect(),
+        epochs,
+    }
+}
+
+/// Log start, local log start, log end, high watermark, and batches.
+fn log(follower: &PlainFollower) -> (i64, i64, i64, i64, usize) {
+    let it = follower;
+    let offsets = (it.log_start_offset, it.local_log_start_offset, it.log_end_offset);
+    (offsets.0, offsets.1, offsets.2, it.high_watermark, it.batches.len())
+}
+
+fn state(follower: &PlainFollower) -> FetchState {
+    follower.state.expect("a follower that has state")
+}
+
+#[test]
+fn followers_of_plain_logs_start_at_the_log_start() {
+    // spec: follower-fetch E1, E2, E3, E5
+    for (config, start) in [(PLAIN, 0), (PLAIN, 10), (REMOTE, 0), (REMOTE, 10)] {
+        let leader = leader(config.remote_storage, (start, start, 200), 199, &[start, 150, 199]);
+        let mut follower = PlainFollower::empty(config);
+        follower.poll(&leader);
+        if start == 0 {
+            assert_eq!(log(&follower), (0, 0, 1, 1, 1));
+            assert_eq!(state(&follower).fetch_offset, 1);
+        } else {
+            assert_eq!(log(&follower), (10, 10, 10, 10, 0));
+            assert_eq!((state(&follower).fetch_offset, state(&follower).lag), (10, Some(190)));
+        }
+        let polls = follower.catch_up(&leader);
+        assert_eq!(polls, if start == 0 { 2 } else { 3 });
+        assert_eq!(log(&follower), (start, start, 200, 199, 3));
+    }
+}
+
+#[test]
+fn without_the_shortcut_a_follower_starts_at_the_local_log() {
+    // spec: follower-fetch E6, E7
+    let ahead = leader(true, (10, 100, 200), 199, &[100, 150, 199]);
+    let mut follower = PlainFollower::empty(REMOTE);
+    follower.poll(&ahead);
+    assert_eq!(log(&follower), (10, 10, 10, 10, 0));
+    follower.poll(&ahead);
+    assert_eq!(log(&follower), (10, 100, 100, 100, 0));
+    assert_eq!((state(&follower).fetch_offset, state(&follower).lag), (100, Some(100)));
+    follower.catch_up(&ahead);
+    assert_eq!(log(&follower), (10, 100, 200, 199, 3));
+
+    let nothing_left = leader(true, (0, 151, 151), 151, &[]);
+    let mut follower = PlainFollower::empty(REMOTE);
+    for _ in 0..3 {
+        follower.poll(&nothing_left);
+        assert_eq!(log(&follower), (0, 151, 151, 151, 0));
+        assert_eq!(state(&follower).fetch_offset, 151);
+    }
+}
+
+/// A follower with three records of epochs 0, 2 and 4, and a leader of a later epoch.
+fn lagging(leader_epoch: i32, start: i64) -> (PlainFollower, PlainLeader) {
+    let mut follower = PlainFollower::holding(REMOTE, &[0, 2, 4]);
+    follower.high_watermark = 3;
+    follower.follow(leader_epoch);
+    assert_eq!(state(&follower).fetch_offset, 3);
+    assert_eq!(state(&follower).last_fetched_epoch, Some(4));
+    let local_start = if start == 0 { 5 } else { 7 };
+    let mut list = epochs(&[(0, 0), (2, 1), (4, 2), (leader_epoch, local_start)]);
+    list.truncate_from_start(start);
+    list.written();
+    let mut remote_epochs = list.clone();
+    remote_epochs.truncate_from_end(local_start);
+    remote_epochs.written();
+    let offsets = local_start..local_start + 4;
+    let leader = PlainLeader {
+        leader_epoch,
+        highest_remote_offset: local_start - 1,
+        batches: offsets.map(|offset| Batch { offset, epoch: leader_epoch }).collect(),
+        remote: vec![PlainSegment {
+            start_offset: start,
+            end_offset: local_start - 1,
+            epochs: remote_epochs,
+        }],
+        epochs: list,
+        ..leader(true, (start, local_start, local_start + 4), local_start + 3, &[])
+    };
+    (follower, leader)
+}
+
+#[test]
+fn a_follower_that_lags_too_far_starts_anew() {
+    // spec: follower-fetch E9, E10
+    let (mut follower, leader) = lagging(5, 0);
+    follower.poll(&leader);
+    assert_eq!(log(&follower), (0, 5, 5, 5, 0));
+    follower.catch_up(&leader);
+    assert_eq!(log(&follower), (0, 5, 9, 8, 4));
+    assert_eq!(follower.epochs, leader.epochs);
+
+    let (mut follower, leader) = lagging(7, 5);
+    follower.poll(&leader);
+    assert_eq!(log(&follower), (5, 5, 5, 5, 0));
+    follower.poll(&leader);
+    assert_eq!(log(&follower), (5, 7, 7, 7, 0));
+    follower.catch_up(&leader);
+    assert_eq!(log(&follower), (5, 7, 11, 10, 4));
+}
+
+/// A vector of the shortcut: what the leader has, and what it has uploaded.
+struct Vector {
+    start: i64,
+    local_start: i64,
+    end: i64,
+    offsets: &'static [i64],
+    high_watermark: i64,
+    pending: i64,
+}
+
+impl Vector {
+    fn leader(&self) -> PlainLeader {
+        let bounds = (self.start, self.local_start, self.end);
+        let mut leader = leader(true, bounds, self.high_watermark, self.offsets);
+        leader.highest_remote_offset = if self.pending < 0 { -1 } else { self.pending - 1 };
+        if self.pending > self.local_start {
+            leader.remote = vec![PlainSegment {
+                start_offset: self.start,
+                end_offset: self.pending - 1,
+                epochs: leader.epochs.clone(),
+            }];
+        }
+        leader
+    }
+}
+
+fn vector(
+    (start, local_start, end): (i64, i64, i64),
+    offsets: &'static [i64],
+    high_watermark: i64,
+    pending: i64,
+) -> Vector {
+    Vector { start, local_start, end, offsets, high_watermark, pending }
+}
+
+#[test]
+fn an_empty_follower_of_a_leader_with_records_from_offset_0_needs_no_start() {
+    // spec: follower-fetch V01, V02
+    let empty = vector((0, 0, 0), &[], 0, -1).leader();
+    let mut follower = PlainFollower::empty(TIERED);
+    follower.poll(&empty);
+    assert_eq!(log(&follower), (0, 0, 0, 0, 0));
+    assert_eq!((state(&follower).phase, state(&follower).fetch_offset), (Phase::Fetching, 0));
+    follower.catch_up(&empty);
+    assert_eq!(log(&follower), (0, 0, 0, 0, 0));
+
+    let local = vector((0, 0, 200), &[0, 150, 199], 199, -1).leader();
+    let mut follower = PlainFollower::empty(TIERED);
+    follower.poll(&local);
+    assert_eq!(log(&follower), (0, 0, 1, 1, 1));
+    follower.catch_up(&local);
+    assert_eq!(log(&follower), (0, 0, 200, 199, 3));
+}
+
+#[test]
+fn a_follower_waits_while_its_leader_does_not_know_what_is_uploaded() {
+    // spec: follower-fetch V03, V07, V16, V21, V24
+    for vector in [
+        vector((0, 10, 200), &[10, 150, 199], 199, -1),
+        vector((0, 200, 200), &[], 199, -1),
+        vector((10, 100, 200), &[100, 150, 199], 199, -1),
+        vector((10, 200, 200), &[], 199, -1),
+        vector((10, 5, 200), &[5, 10, 199], 199, -1),
+    ] {
+        let leader = vector.leader();
+        let mut follower = PlainFollower::empty(TIERED);
+        let before = state(&follower);
+        let action = follower.poll(&leader);
+        let waits = FetchState { delayed: true, ..before };
+        assert_eq!(action, Action::Delay { reason: RetryReason::OffsetNotAvailable, state: waits });
+        assert_eq!(log(&follower), (0, 0, 0, 0, 0));
+        let waiting = state(&follower);
+        assert_eq!((waiting.fetch_offset, waiting.lag), (0, None));
+        assert_eq!((waiting.last_fetched_epoch, waiting.phase), (Some(0), Phase::Fetching));
+        assert_eq!(follower.poll(&leader), Action::Ignore, "it waits");
+        follower.step(&Event::DelayOver);
+        assert_eq!(follower.poll(&leader), action, "as often as it tries");
+        // As soon as the leader has learnt what is uploaded, it starts there.
+        let mut knows = leader.clone();
+        knows.highest_remote_offset = leader.local_log_start_offset.max(10) - 1;
+        follower.step(&Event::DelayOver);
+        follower.poll(&knows);
+        assert_eq!(follower.log_end_offset, leader.local_log_start_offset.max(10));
+    }
+}
+
+#[test]
+fn a_follower_starts_where_uploads_end() {
+    // spec: follower-fetch V04, V06, V14, V15, V17, V18, V20, V22, V23, V27
+    // The last column: log start, local log start, log end, high watermark, batches when it has
+    // caught up.
+    for (vector, start, last) in [
+        (vector((0, 10, 200), &[10, 150, 199], 199, 10), 10, (0, 10, 200, 199, 3)),
+        (vector((0, 10, 200), &[10, 150, 199], 199, 200), 200, (0, 200, 200, 199, 0)),
+        (vector((10, 10, 200), &[10, 150, 199], 199, 150), 150, (10, 150, 200, 199, 2)),
+        (vector((10, 10, 200), &[10, 150, 199], 199, 200), 200, (10, 200, 200, 199, 0)),
+        (vector((10, 100, 200), &[100, 150, 199], 199, 5), 100, (10, 100, 200, 199, 3)),
+        (vector((10, 100, 200), &[100, 150, 199], 199, 100), 100, (10, 100, 200, 199, 3)),
+        (vector((10, 100, 200), &[100, 150, 199], 199, 200), 200, (10, 200, 200, 199, 0)),
+        (vector((10, 200, 200), &[], 199, 5), 200, (10, 200, 200, 199, 0)),
+        (vector((10, 200, 200), &[], 199, 200), 200, (10, 200, 200, 199, 0)),
+        (vector((10, 5, 200), &[5, 10, 199], 199, 200), 200, (10, 200, 200, 199, 0)),
+    ] {
+        let leader = vector.leader();
+        let mut follower = PlainFollower::empty(TIERED);
+        follower.poll(&leader);
+        // The log start is the leader's at once.
+        assert_eq!(log(&follower), (vector.start, start, start, start, 0));
+        assert_eq!(state(&follower).fetch_offset, start);
+        assert_eq!(state(&follower).lag, Some(vector.end - start));
+        assert_eq!(follower.snapshot, Some(start), "what remote storage knows of producers");
+        assert_eq!(follower.epochs, leader.epochs);
+        follower.catch_up(&leader);
+        assert_eq!(log(&follower), last);
+    }
+}
+
+#[test]
+fn a_follower_starts_at_the_log_start_where_nothing_below_is_uploaded() {
+    // spec: follower-fetch V09, V10, V11, V12, V25
+    for (vector, lag, last) in [
+        (vector((10, 10, 10), &[], 10, -1), 0, (10, 10, 10, 10, 0)),
+        (vector((10, 10, 10), &[], 10, 5), 0, (10, 10, 10, 10, 0)),
+        (vector((10, 10, 200), &[10, 150, 199], 199, -1), 190, (10, 10, 200, 199, 3)),
+        (vector((10, 10, 200), &[10, 150, 199], 199, 5), 190, (10, 10, 200, 199, 3)),
+        (vector((10, 5, 200), &[5, 10, 199], 199, 10), 190, (10, 10, 200, 199, 2)),
+    ] {
+        let leader = vector.leader();
+        let mut follower = PlainFollower::empty(TIERED);
+        let action = follower.poll(&leader);
+        assert!(matches!(action, Action::Restart { offset: 10, .. }), "{action:?}");
+        assert_eq!(log(&follower), (10, 10, 10, 10, 0));
+        assert_eq!((state(&follower).fetch_offset, state(&follower).lag), (10, Some(lag)));
+        assert_eq!((follower.snapshot, follower.epochs.latest()), (None, None));
+        follower.catch_up(&leader);
+        assert_eq!(log(&follower), last);
+    }
+}
+
+#[test]
+fn a_build_that_fails_is_tried_again_and_one_that_is_fenced_is_not() {
+    // spec: follower-fetch V28, V29; tiered-faults T4
+    let leader = vector((10, 10, 200), &[10, 150, 199], 199, 150).leader();
+    for failure in [AuxFailure::Storage, AuxFailure::NotReady] {
+        let mut follower = PlainFollower::empty(TIERED);
+        follower.aux_failure = Some(failure);
+        let before = follower.clone();
+        assert!(matches!(follower.poll(&leader), Action::Delay { .. }));
+        let waiting = state(&follower);
+        assert_eq!((waiting.fetch_offset, waiting.lag, waiting.delayed), (0, None, true));
+        // But for the delay it is as before, so that the next try asks the same questions.
+        follower.step(&Event::DelayOver);
+        assert_eq!(follower.state, before.state);
+        assert_eq!(log(&follower), log(&before));
+        follower.poll(&leader);
+        assert_eq!(log(&follower), (10, 150, 150, 150, 0));
+    }
+    let mut follower = PlainFollower::empty(TIERED);
+    follower.aux_failure = Some(AuxFailure::Fenced);
+    assert_eq!(follower.poll(&leader), Action::Fail(FailReason::Fenced));
+    assert_eq!((follower.state, follower.log_end_offset), (None, 0));
+    assert_eq!(follower.poll(&leader), Action::Ignore);
+}
+
+#[test]
+fn logs_that_part_become_equal_again() {
+    // spec: follower-fetch T12, T13, T15; tiered-behaviours FF4
+    let emptied = PlainLeader { leader_epoch: 5, ..leader(false, (0, 0, 0), 0, &[]) };
+    let emptied = PlainLeader { epochs: epochs(&[]), ..emptied };
+    let mut follower = PlainFollower::holding(PLAIN, &[0, 2, 4]);
+    follower.follow(5);
+    assert_eq!(state(&follower).fetch_offset, 3);
+    let action = follower.poll(&emptied);
+    assert!(matches!(action, Action::Truncate { offset: 0, .. }), "{action:?}");
+    assert_eq!(log(&follower), (0, 0, 0, 0, 0));
+    assert_eq!((state(&follower).fetch_offset, state(&follower).lag), (0, Some(0)));
+
+    let list = epochs(&[(1, 0), (3, 1), (5, 2)]);
+    let batches: Vec<Batch> =
+        [1, 3, 5].into_iter().zip(0..).map(|(epoch, offset)| Batch { offset, epoch }).collect();
+    let other = PlainLeader { leader_epoch: 5, batches, ..leader(false, (0, 0, 3), 3, &[]) };
+    let other = PlainLeader { epochs: list, ..other };
+    let mut follower = PlainFollower::holding(PLAIN, &[0, 2, 4]);
+    follower.follow(5);
+    follower.catch_up(&other);
+    assert_eq!(follower.batches, other.batches);
+    assert_eq!(follower.epochs, other.epochs);
+    assert_eq!(log(&follower), (0, 0, 3, 3, 3));
+
+    // Records without epochs: all above the high watermark goes.
+    let mut follower = PlainFollower::holding(PLAIN, &[0, 0, 0]);
+    follower.epochs = epochs(&[]);
+    follower.high_watermark = 2;
+    follower.follow(0);
+    assert_eq!((state(&follower).phase, state(&follower).fetch_offset), (Phase::Truncating, 2));
+    follower.poll(&leader(false, (0, 0, 3), 3, &[0, 1, 2]));
+    assert_eq!((state(&follower).phase, state(&follower).fetch_offset), (Phase::Fetching, 2));
+    assert_eq!((follower.log_end_offset, follower.batches.len()), (2, 2));
+}
+
+#[test]
+fn the_shortcut_is_for_empty_followers_of_tiered_topics_alone() {
+    // spec: tiered-behaviours FF1
+    let mut open = Vec::new();
+    for starts_at_tiered in [false, true] {
+        for remote_storage in [false, true] {
+            for compacted in [false, true] {
+                for (leader_end, end) in [(0, 0), (5, 0), (5, 1)] {
+                    let config = FollowerConfig { starts_at_tiered, remote_storage, compacted };
+                    if should_start_at_tiered(&config, end, leader_end) {
+                        open.push((config, leader_end, end));
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(open, [(TIERED, 5, 0)]);
+}
+
+/// A follower at offset 3 that fetches from a leader of epoch 4.
+fn fetching() -> PlainFollower {
+    let mut follower = PlainFollower::holding(PLAIN, &[0, 2, 4]);
+    follower.follow(4);
+    follower
+}
+
+fn response<'a>(
+    follower: &PlainFollower,
+    answer: FetchAnswer,
+    known: &'a LeaderAnswers,
+) -> Event<'a> {
+    let FetchState { fetch_offset, leader_epoch, .. } = state(follower);
+    Event::Response { request: Request { fetch_offset, leader_epoch }, answer, known }
+}
+
+#[test]
+fn errors_that_pass_leave_everything_as_it_was() {
+    // spec: tiered-behaviours FF3, FF7
+    let known = LeaderAnswers::default();
+    // UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_ID,
+    // INCONSISTENT_TOPIC_ID, and one that nobody knows.
+    for code in [3, 6, 75, 100, 103, -1] {
+        let mut follower = fetching();
+        let before = follower.clone();
+        let event = response(&follower, FetchAnswer::Error(code), &known);
+        let action = follower.step(&event);
+        assert!(matches!(action, Action::Delay { reason: RetryReason::Answer(_), .. }));
+        assert_eq!(state(&follower).fetch_offset, 3);
+        follower.step(&Event::DelayOver);
+        assert_eq!(follower, before);
+    }
+    let source = leader(false, (0, 0, 4), 4, &[3]);
+    let source =
+        PlainLeader { leader_epoch: 4, epochs: epochs(&[(0, 0), (2, 1), (4, 2)]), ..source };
+    let mut follower = fetching();
+    follower.append_failure = Some(AppendFailure::InvalidRecords);
+    follower.poll(&source);
+    assert!(state(&follower).delayed && follower.log_end_offset == 3);
+    follower.step(&Event::DelayOver);
+    follower.poll(&source);
+    assert_eq!(follower.log_end_offset, 4);
+}
+
+#[test]
+fn a_follower_whose_next_record_is_gone_goes_on_behind_it() {
+    // spec: tiered-behaviours FF5
+    let mut follower = PlainFollower::holding(PLAIN, &[0]);
+    follower.follow(0);
+    assert_eq!(state(&follower).fetch_offset, 1);
+    let leader = leader(false, (2, 2, 3), 3, &[2]);
+    follower.poll(&leader);
+    assert_eq!(log(&follower), (2, 2, 2, 2, 0));
+    follower.catch_up(&leader);
+    assert_eq!(log(&follower), (2, 2, 3, 3, 1));
+    assert_eq!(follower.batches, leader.batches);
+    assert_eq!(follower.epochs, leader.epochs);
+}
+
+#[test]
+fn answers_to_other_questions_are_ignored() {
+    // spec: tiered-behaviours FF8, FF9
+    let known = LeaderAnswers::default();
+    let records = FetchAnswer::Records { high_watermark: 9, log_start_offset: 0 };
+    let answers = [
+        records,
+        FetchAnswer::Diverging { epoch: 0, end_offset: 1 },
+        FetchAnswer::OutOfRange,
+        FetchAnswer::MovedToTieredStorage,
+        FetchAnswer::Fenced,
+        FetchAnswer::Error(75),
+    ];
+    for answer in answers {
+        let mut follower = fetching();
+        let event = |fetch_offset, leader_epoch| Event::Response {
+            request: Request { fetch_offset, leader_epoch },
+            answer,
+            known: &known,
+        };
+        for (fetch_offset, leader_epoch) in [(2, 4), (4, 4), (3, 3), (3, 5)] {
+            let stale = event(fetch_offset, leader_epoch);
+            assert_eq!(follower_step(&follower.view(), &stale), Action::Ignore);
+        }
+        // The leader changes while the fetch is under way.
+        let sent = event(3, 4);
+        assert_ne!(follower_step(&follower.view(), &sent), Action::Ignore);
+        follower.follow(5);
+        assert_eq!(follower.step(&sent), Action::Ignore);
+        assert_eq!(state(&follower).leader_epoch, 5, "the next fetch has the new epoch");
+        assert_ne!(follower_step(&follower.view(), &event(3, 5)), Action::Ignore);
+    }
+}
+
+#[test]
+fn an_answer_without_records_tells_the_lag() {
+    // spec: tiered-behaviours FF11
+    for (high_watermark, lag) in [(9, 6), (3, 0), (1, 0)] {
+        let mut follower = fetching();
+        assert_eq!(state(&follower).lag, None);
+        let event =
+            Event::Appended { leader_high_watermark: high_watermark, leader_log_start_offset: 0 };
+        follower.step(&event);
+        let after = state(&follower);
+        assert_eq!((after.lag, after.phase, after.fetch_offset), (Some(lag), Phase::Fetching, 3));
+    }
+}
+
+#[test]
+fn a_follower_that_was_removed_does_nothing_more() {
+    // spec: tiered-behaviours FF12
+    let mut follower = PlainFollower::holding(PLAIN, &[0, 0, 0]);
+    follower.epochs = epochs(&[]);
+    follower.follow(0);
+    assert_eq!(state(&follower).phase, Phase::Truncating);
+    follower.state = None;
+    let known = LeaderAnswers::default();
+    let late = Event::EpochEnd { leader_epoch: 0, epoch: 0, end_offset: 1, known: &known };
+    assert_eq!(follower.step(&late), Action::Ignore);
+    assert_eq!((follower.state, follower.log_end_offset), (None, 3));
+}
+
+#[test]
+fn a_disk_that_fails_takes_its_follower_out_and_no_other() {
+    // spec: tiered-behaviours FF13
+    let source = leader(false, (0, 0, 4), 4, &[3]);
+    let source =
+        PlainLeader { leader_epoch: 4, epochs: epochs(&[(0, 0), (2, 1), (4, 2)]), ..source };
+    let (mut broken, mut sound) = (fetching(), fetching());
+    broken.append_failure = Some(AppendFailure::Storage);
+    assert_eq!(broken.poll(&source), Action::Fail(FailReason::Storage));
+    assert_eq!((broken.state, broken.poll(&source)), (None, Action::Ignore));
+    sound.poll(&source);
+    assert_eq!(sound.log_end_offset, 4);
+    // A new leader brings it back.
+    broken.follow(4);
+    assert_eq!(state(&broken).fetch_offset, 3);
+}
+
+#[test]
+fn the_epoch_of_a_remote_segment_is_that_of_its_last_record() {
+    // spec: tiered-behaviours FF17, FF19; follower-fetch 5.3
+    let reply = |asked, epoch, end_offset| Some(EpochEnd { asked, epoch, end_offset });
+    let target = |start_offset, epoch| {
+        Ok(AuxTarget { start_offset, epoch, previous_offset: start_offset - 1 })
+    };
+    assert_eq!(aux_target(90, 0, None), target(90, 0));
+    assert_eq!(aux_target(90, 2, None), Err(Query::EpochEnd { epoch: 1 }));
+    assert_eq!(aux_target(90, 2, reply(1, 1, 85)), target(90, 2));
+    assert_eq!(aux_target(90, 2, reply(1, 1, 90)), target(90, 1));
+    // Epoch 2 wrote nothing: the answer is of epoch 1.
+    assert_eq!(aux_target(90, 3, reply(2, 1, 90)), target(90, 1));
+    assert_eq!(aux_target(90, 3, reply(2, -1, -1)), target(90, 3));
+    // An answer to another question is none.
+    assert_eq!(aux_target(90, 3, reply(1, 1, 90)), Err(Query::EpochEnd { epoch: 2 }));
+}
+
+#[test]
+fn what_is_built_is_what_the_remote_segment_says() {
+    // spec: tiered-behaviours FF15, FF16
+    for (segment_end, next) in [(149, 150), (159, 160)] {
+        let mut source = leader(true, (0, 150, 200), 200, &[150, 160, 170]);
+        source.leader_epoch = 2;
+        source.highest_remote_offset = 149;
+        source.epochs = epochs(&[(0, 0), (1, 85), (2, 150)]);
+        source.batches.iter_mut().for_each(|batch| batch.epoch = 2);
+        let remote_epochs = epochs(&[(0, 0), (1, 85)]);
+        let segment =
+            PlainSegment { start_offset: 0, end_offset: segment_end, epochs: remote_epochs };
+        source.remote = vec![segment];
+        let mut follower = PlainFollower::empty(TIERED);
+        follower.state = None;
+        follower.follow(2);
+        assert_eq!(state(&follower).phase, Phase::Truncating);
+        follower.poll(&source);
+        follower.poll(&source);
+        assert_eq!(log(&follower), (0, next, next, next, 0));
+        assert_eq!(follower.epochs, epochs(&[(0, 0), (1, 85)]));
+        assert_eq!(follower.snapshot, Some(next));
+        let after = state(&follower);
+        assert_eq!((after.fetch_offset, after.last_fetched_epoch), (next, Some(1)));
+        assert_eq!(after.lag, Some(200 - next));
+    }
+}
+
+#[test]
+fn a_replica_in_another_directory_starts_at_the_local_log() {
+    // spec: tiered-behaviours FF20
+    let mut source = leader(true, (0, 3, 3), 3, &[]);
+    source.highest_remote_offset = 2;
+    // A future replica never takes the shortcut.
+    let mut future = PlainFollower::empty(REMOTE);
+    future.catch_up(&source);
+    assert_eq!(log(&future), (0, 3, 3, 3, 0));
+    future.append(Batch { offset: 3, epoch: 1 });
+    let leads = PlainLeader {
+        local_log_start_offset: future.local_log_start_offset,
+        log_end_offset: future.log_end_offset,
+        high_watermark: future.log_end_offset,
+        epochs: future.epochs.clone(),
+        leader_epoch: 1,
+        ..source
+    };
+    let read = |fetch_offset| {
+        let reader = Reader::Consumer;
+        let fetch =
+            FetchRequest { reader, fetch_offset, leader_epoch: None, last_fetched_epoch: None };
+        leader_fetch_verdict(&leads.view(), &fetch)
+    };
+    let remote_reads = (0..4).filter(|&offset| read(offset) == FetchVerdict::ReadRemote).count();
+    assert_eq!(remote_reads, 3);
+    assert!(matches!(read(3), FetchVerdict::Serve { .. }));
+}
+
+#[test]
+fn a_start_at_or_below_the_log_start_needs_no_remote_segment() {
+    // spec: tiered-faults T1
+    // Log start, local log start, highest remote offset, log end: Kafka tries for ever.
+    for (start, local_start, highest, end) in [
+        (0, 0, -1, 40),
+        (20, 20, -1, 40),
+        (20, 20, -1, 353),
+        (287, 287, 279, 330),
+        (280, 280, 279, 300),
+        (300, 300, 299, 300),
+    ] {
+        let mut source = leader(true, (start, local_start, end), end, &[]);
+        source.highest_remote_offset = highest;
+        let mut follower = PlainFollower::empty(TIERED);
+        follower.poll(&source);
+        assert_eq!(log(&follower), (start, start, start, start, 0));
+        assert_eq!(state(&follower).fetch_offset, start);
+        assert_eq!(state(&follower).lag, Some(end - start));
+        assert_eq!(follower.epochs.latest(), None);
+        assert_eq!(follower.snapshot, None);
+    }
+}
+
+#[test]
+fn a_question_whose_answer_led_nowhere_is_not_put_again() {
+    // spec: tiered-faults T1
+    let mut source = vector((10, 100, 200), &[100, 150, 199], 199, 150).leader();
+    let below_local = source.remote[0].clone();
+    source.remote.clear();
+    let mut follower = PlainFollower::empty(TIERED);
+    let action = follower.poll(&source);
+    assert!(matches!(action, Action::Delay { reason: RetryReason::SegmentNotFound, .. }));
+    assert_eq!((state(&follower).fetch_offset, log(&follower)), (0, (0, 0, 0, 0, 0)));
+    // It starts at the local log instead, which needs the segment before it ...
+    source.remote = vec![PlainSegment { end_offset: 99, ..below_local }];
+    follower.step(&Event::DelayOver);
+    follower.poll(&source);
+    assert_eq!(log(&follower), (10, 100, 100, 100, 0));
+    assert!(!state(&follower).tiered_start_failed, "the next start may be the shortcut again");
+
+    // ... or, where all is local, at the log start, which needs none.
+    let mut source = vector((10, 10, 200), &[10, 150, 199], 199, 150).leader();
+    source.remote.clear();
+    let mut follower = PlainFollower::empty(TIERED);
+    follower.poll(&source);
+    follower.step(&Event::DelayOver);
+    follower.poll(&source);
+    assert_eq!(log(&follower), (10, 10, 10, 10, 0));
+}
+
+#[test]
+fn a_leader_of_kafka_that_hides_what_is_uploaded_does_not_stop_a_follower() {
+    // spec: follower-fetch 5.4
+    // All is uploaded, and Kafka answers -1 (D11).
+    let answers = |highest_remote: i64, local_start: i64| {
+        let epoch = (highest_remote >= 0).then_some(3).or(Some(-1));
+        let pair = |offset, epoch| Some(siltstone::replica::OffsetAndEpoch { offset, epoch });
+        LeaderAnswers {
+            latest: Some(200),
+            earliest: Some(10),
+            earliest_local: pair(local_start, Some(4)),
+            earliest_pending_upload: pair(-1, Some(-1)),
+            latest_tiered: pair(highest_remote, epoch),
+            epoch_end: Some(EpochEnd { asked: 3, epoch: 3, end_offset: 100 }),
+        }
+    };
+    let follower = PlainFollower::empty(TIERED);
+    let decide = |known: &LeaderAnswers| {
+        follower_step(&follower.view(), &response(&follower, FetchAnswer::OutOfRange, known))
+    };
+    let built_at = |known: &LeaderAnswers| match decide(known) {
+        Action::BuildAux { target, log_start_offset: 10, leader_log_end_offset: 200 } => target,
+        action => panic!("{action:?}"),
+    };
+    let target =
+        |start_offset, epoch| AuxTarget { start_offset, epoch, previous_offset: start_offset - 1 };
+    assert_eq!(built_at(&answers(199, 100)), target(200, 3));
+    // A hole between remote and local log.
+    assert_eq!(built_at(&answers(50, 100)), target(100, 3));
+    let waits = decide(&answers(-1, 100));
+    assert!(matches!(waits, Action::Delay { reason: RetryReason::OffsetNotAvailable, .. }));
+    let all_local = decide(&answers(-1, 10));
+    assert!(matches!(all_local, Action::Restart { offset: 10, .. }), "{all_local:?}");
+    let unasked = LeaderAnswers { latest_tiered: None, ..answers(199, 100) };
+    assert_eq!(decide(&unasked), Action::Ask(Query::LatestTiered));
+}
+
+#[test]
+fn a_follower_that_a_crash_left_half_built_is_built_anew() {
+    // spec: tiered-faults T4
+    let list = epochs(&[(2, 565)]);
+    assert!(lacks_history(&list, 565, 30));
+    assert!(!lacks_history(&list, 565, 565));
+    assert!(!lacks_history(&epochs(&[(0, 30), (2, 305)]), 565, 30));
+
+    let whole = epochs(&[(0, 30), (2, 305)]);
+    let mut source = leader(true, (30, 355, 605), 605, &[]);
+    source.leader_epoch = 2;
+    source.highest_remote_offset = 564;
+    source.batches = (565..605).map(|offset| Batch { offset, epoch: 2 }).collect();
+    source.remote = vec![PlainSegment { start_offset: 30, end_offset: 564, epochs: whole.clone() }];
+    source.epochs = whole.clone();
+    let damaged = || {
+        let mut damaged = PlainFollower::empty(TIERED);
+        damaged.restart(565, 30);
+        damaged.append(Batch { offset: 565, epoch: 2 });
+        damaged.high_watermark = 566;
+        damaged.state = None;
+        damaged
+    };
+    // It asks before its first fetch, so that the leader never counts it as caught up ...
+    let mut follower = damaged();
+    follower.follow(2);
+    assert_eq!(state(&follower).phase, Phase::Truncating);
+    follower.poll(&source);
+    assert_eq!(log(&follower), (30, 565, 565, 565, 0));
+    assert_eq!((&follower.epochs, follower.snapshot), (&whole, Some(565)));
+    follower.catch_up(&source);
+    assert_eq!((follower.log_end_offset, &follower.epochs), (605, &whole));
+
+    // ... and looks again at each answer, for what one that fetches already may have learnt.
+    let mut follower = damaged();
+    follower.state = PlainFollower::empty(TIERED).state;
+    let fetching = FetchState { fetch_offset: 566, leader_epoch: 2, ..state(&follower) };
+    follower.state = Some(FetchState { last_fetched_epoch: Some(2), ..fetching });
+    follower.poll(&source);
+    assert_eq!((&follower.epochs, follower.snapshot), (&whole, Some(565)));
+
+    // Without the shortcut it starts at the local log.
+    let mut follower = damaged();
+    follower.config = REMOTE;
+    source.remote.push(PlainSegment { start_offset: 30, end_offset: 354, epochs: whole.clone() });
+    source.remote.remove(0);
+    follower.follow(2);
+    follower.poll(&source);
+    assert_eq!(log(&follower), (30, 355, 355, 355, 0));
+
+    // The same log is sound where the leader's begins there, too.
+    let mut follower = damaged();
+    follower.follow(2);
+    let later = epochs(&[(2, 565)]);
+    let source =
+        PlainLeader { log_start_offset: 565, local_log_start_offset: 565, epochs: later, ..source };
+    follower.poll(&source);
+    assert_eq!((state(&follower).phase, state(&follower).fetch_offset), (Phase::Fetching, 566));
+    assert_eq!(follower.batches.len(), 1, "nothing was dropped");
+    follower.catch_up(&source);
+    assert_eq!(log(&follower), (565, 565, 605, 605, 40));
+}

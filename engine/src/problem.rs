@@ -124,6 +124,8 @@ codes! {
     CheckpointFile = "checkpoint_file",
     /// A log that is to be cut, in a directory whose marker says that it was stopped cleanly.
     CleanMarker = "clean_marker",
+    /// A part that every segment in remote storage has is not there.
+    RemotePartMissing = "remote_part_missing",
     /// A file that could not be read.
     Unreadable = "unreadable",
     /// Notice: a timestamp that lies in the future.

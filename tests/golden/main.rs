@@ -14,6 +14,7 @@ mod recover;
 mod replicas;
 mod settings;
 mod state;
+mod tiered_inventory;
 mod validate;
 mod verify;
 

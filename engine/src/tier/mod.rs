@@ -5,6 +5,8 @@
 //! knows no network.
 
 mod epoch_state;
+pub mod expire;
+pub mod expiry;
 pub mod faulty_target;
 pub mod highest_remote;
 pub mod indexes;
@@ -14,12 +16,18 @@ pub mod lineage;
 pub mod local_target;
 pub mod metadata_cache;
 pub mod metadata_codec;
+pub mod metadata_log;
 pub mod object_source;
+pub mod remote_metadata;
 pub mod remote_segment;
 pub mod segment_reading;
+pub mod size_budget;
 pub mod target;
+pub mod topic_rules;
 pub mod upload_lag;
 
+pub use expire::{DeleteLag, ExpiryHost, ExpiryRun, delete_partition, run_expiry};
+pub use expiry::{ExpiryInput, ExpiryPlan, ExpiryReason, ExpiryStop, plan_expiry};
 pub use faulty_target::FaultyTarget;
 pub use highest_remote::{HighestRemote, RemoteLogStart, highest_remote, remote_log_start};
 pub use indexes::{IndexSource, SegmentIndexes, TargetIndexes};
@@ -29,11 +37,15 @@ pub use lineage::Lineage;
 pub use local_target::LocalTarget;
 pub use metadata_cache::{Applied, Dropped, MetadataCache};
 pub use metadata_codec::{RemoteMetadataRecord, metadata_partition};
+pub use metadata_log::{MetadataLogReport, read_metadata_log};
 pub use object_source::ObjectSource;
+pub use remote_metadata::RemoteMetadata;
 pub use remote_segment::{
     PartitionDelete, PartitionDeleteState, RemotePartition, RemoteSegment, RemoteSegmentId,
     RemoteSegmentState, RemoteSegmentUpdate, SegmentSnapshot,
 };
 pub use segment_reading::SegmentReading;
+pub use size_budget::{SizeBreach, SizeBudget, SizeRetention, size_budget};
 pub use target::{ObjectBytes, ObjectInfo, ObjectTarget, get_exact};
+pub use topic_rules::{ConfigRefusal, RemoteTasks, RemoteTopicConfig, check_topic_config};
 pub use upload_lag::{UploadLag, upload_lag};

@@ -8,6 +8,7 @@
 //! | `faults` | every operation fails once: a full disk, an I/O error, too many open files, no permission |
 //! | `live` | a log that is written to: the same for its whole life |
 //! | `compaction` | a log that is compacted: the same |
+//! | `indexes` | indexes that were written but not synced |
 //! | `killed` | a process that writes to a log is killed, on a real file system |
 //! | `directories` | which directories are recovered |
 //!
@@ -18,6 +19,7 @@ mod cuts;
 mod directories;
 mod engine;
 mod faults;
+mod indexes;
 mod killed;
 mod live;
 mod scenario;

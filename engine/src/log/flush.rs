@@ -4,6 +4,11 @@
 //! [`prepare_flush`](Log::prepare_flush) says which files, the host syncs them,
 //! [`complete_flush`](Log::complete_flush) takes note. Records come first, then the snapshots that
 //! speak of them, then the directory; the recovery point moves last.
+//!
+//! Indexes are synced when the recovery point leaves their segment behind, and only if they have
+//! changed: after a crash those of the segment that holds the recovery point are made anew, while
+//! earlier ones are trusted. A log that is durable up to its end when it is rolled leaves its
+//! segment behind by the roll, which syncs them then.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,6 +25,8 @@ use crate::segment::{FileRole, LogSegment};
 pub struct FlushWork {
     /// Records and their indexes.
     files: Vec<Arc<dyn File>>,
+    /// The segments whose indexes are among them, and how often these had changed.
+    indexes: Vec<(Arc<LogSegment>, u32)>,
     /// Snapshots, to be synced after the records.
     snapshots: Vec<(i64, Option<Arc<dyn File>>)>,
     sync_dir: bool,
@@ -54,8 +61,8 @@ impl FlushWork {
 }
 
 impl Log {
-    /// Makes the log durable up to its end, the files of an empty active segment too if
-    /// `with_active`.
+    /// Makes the log durable up to its end, with all files of the active segment if
+    /// `with_active`: the indexes, and those of an empty one, too.
     ///
     /// # Errors
     /// A sync that failed: the log takes no more writes until it is opened again. Other errors
@@ -65,8 +72,8 @@ impl Log {
         self.flush_to(end, with_active, now_ms)
     }
 
-    /// Makes the log durable up to `end_offset`, exclusive, or with the segment that begins there
-    /// if `inclusive`. The same errors as [`flush`](Self::flush).
+    /// Makes the log durable up to `end_offset`, exclusive; if `inclusive`, all files of the
+    /// segment that ends or begins there, too. The same errors as [`flush`](Self::flush).
     pub fn flush_to(&self, end_offset: i64, inclusive: bool, now_ms: i64) -> Result<()> {
         let Some(work) = self.prepare_flush(end_offset, inclusive)? else { return Ok(()) };
         let outcome = self.sync(&work);
@@ -108,25 +115,30 @@ impl Log {
         }
         // spec: segments 6.6
         let flush_end = if inclusive { end_offset.saturating_add(1) } else { end_offset };
-        let (from, truncations, snapshots) = {
+        let (flushed, truncations, snapshots) = {
             let durable = self.durable();
             (durable.flushed_end_offset, durable.truncations, durable.snapshots.clone())
         };
         self.save_epochs()?;
-        if flush_end <= from {
+        let segments = self.segments();
+        if flush_end <= flushed {
             return Ok(None);
         }
         let mut work = FlushWork {
             files: Vec::new(),
+            indexes: Vec::new(),
             snapshots: Vec::new(),
             sync_dir: false,
             end_offset,
             truncations,
         };
-        let segments = self.segments();
-        for segment in segments.values(from, flush_end)? {
-            work.sync_dir |= segment.base_offset() >= from;
-            match self.segment_files(segment, &mut work.files) {
+        for segment in segments.values(flushed, flush_end)? {
+            let next_base = segments.higher(segment.base_offset()).map(|next| next.base_offset());
+            let is_left_behind = next_base.is_some_and(|next| next <= end_offset);
+            work.sync_dir |= segment.base_offset() >= flushed;
+            let has_records = next_base.is_none_or(|next| next > flushed);
+            match self.segment_files(segment, (has_records, is_left_behind || inclusive), &mut work)
+            {
                 // Deleted meanwhile, or replaced by a segment that is durable.
                 Err(error) if error.kind() == Kind::NotFound => {
                     let now = self.segments.load();
@@ -148,8 +160,32 @@ impl Log {
         Ok(Some(work))
     }
 
-    /// The files of a segment, with all index entries in them.
-    pub(super) fn segment_files(
+    /// Adds the files of a segment: its log, and its indexes if they are not durable.
+    fn segment_files(
+        &self,
+        segment: &Arc<LogSegment>,
+        (with_log, with_indexes): (bool, bool),
+        work: &mut FlushWork,
+    ) -> Result<()> {
+        let handles = segment.handles(&self.folder)?;
+        // spec: segments 9.9. A flush makes the indexes of a segment that has none yet.
+        let settings = self.config.load().segment();
+        ActiveSegment::touch_of(segment, &handles, &self.folder, &settings)?;
+        if with_log {
+            work.files.push(Arc::clone(handles.log()));
+        }
+        if with_indexes && !segment.are_indexes_durable() {
+            // What changes from here on is not known to be among what is synced.
+            let changes = segment.index_changes();
+            self.index_files(segment, &mut work.files)?;
+            work.indexes.push((Arc::clone(segment), changes));
+            work.sync_dir = true;
+        }
+        Ok(())
+    }
+
+    /// Adds the indexes of a segment, with all entries in them.
+    pub(super) fn index_files(
         &self,
         segment: &Arc<LogSegment>,
         files: &mut Vec<Arc<dyn File>>,
@@ -157,7 +193,6 @@ impl Log {
         let handles = segment.handles(&self.folder)?;
         let settings = self.config.load().segment();
         ActiveSegment::write_out_indexes(segment, &handles, &self.folder, &settings)?;
-        files.push(Arc::clone(handles.log()));
         for role in [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex] {
             files.extend(handles.index(segment, &self.folder, role)?);
         }
@@ -174,14 +209,48 @@ impl Log {
             self.is_failed.store(true, Ordering::Release);
             return Err(error.context("the log takes no more writes until it is opened again"));
         }
+        for (segment, changes) in &work.indexes {
+            segment.indexes_synced(*changes);
+        }
         let mut durable = self.durable();
         if durable.truncations == work.truncations {
-            durable.flushed_end_offset = durable.flushed_end_offset.max(work.end_offset);
+            // A roll that came between: its segment is left behind with indexes that are not among
+            // what was synced.
+            let is_left = durable.newest_base == work.end_offset
+                && has_dirty_indexes(self.segments.load().lower(work.end_offset));
+            let end = if is_left { work.end_offset.saturating_sub(1) } else { work.end_offset };
+            durable.flushed_end_offset = durable.flushed_end_offset.max(end);
             durable.last_flush_ms = now_ms;
             let synced: BTreeSet<i64> = work.snapshots.iter().map(|(offset, _)| *offset).collect();
             durable.snapshots.retain(|offset| !synced.contains(offset));
         }
         Ok(())
+    }
+
+    /// Makes the indexes of the active segment durable if everything before `base_offset` is and a
+    /// segment is to begin there: after a crash the recovery point leaves this one behind.
+    pub(super) fn leave_behind(&self, segment: &Arc<LogSegment>, base_offset: i64) -> Result<()> {
+        {
+            let mut durable = self.durable();
+            if durable.flushed_end_offset < base_offset || segment.are_indexes_durable() {
+                durable.newest_base = base_offset;
+                return Ok(());
+            }
+        }
+        let changes = segment.index_changes();
+        let mut files = Vec::new();
+        self.index_files(segment, &mut files)?;
+        let files: Vec<_> = files.iter().map(|file| &**file).collect();
+        self.synced(self.folder.storage().sync_files(&files).into_iter().collect())?;
+        self.synced(self.sync_folder())?;
+        segment.indexes_synced(changes);
+        self.durable().newest_base = base_offset;
+        Ok(())
+    }
+
+    /// A sync that fails ends the writing: see [`complete_flush`](Self::complete_flush).
+    pub(super) fn synced(&self, outcome: Result<()>) -> Result<()> {
+        outcome.inspect_err(|_| self.is_failed.store(true, Ordering::Release))
     }
 
     /// When the log is to be flushed by `flush.ms`, in milliseconds since 1970; `None` when there
@@ -193,4 +262,8 @@ impl Log {
         let is_due = flush_ms < i64::MAX && durable.flushed_end_offset < self.log_end_offset();
         is_due.then(|| durable.last_flush_ms.saturating_add(flush_ms))
     }
+}
+
+fn has_dirty_indexes(segment: Option<&Arc<LogSegment>>) -> bool {
+    segment.is_some_and(|segment| !segment.are_indexes_durable())
 }

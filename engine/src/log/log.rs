@@ -99,6 +99,8 @@ impl Offsets {
 pub(super) struct Durable {
     /// Up to where, exclusive, records and what is said of them were synced.
     pub(super) flushed_end_offset: i64,
+    /// The base of the newest segment that may be on the disk.
+    pub(super) newest_base: i64,
     /// How often the log was cut: a flush that began before says nothing of what came after.
     pub(super) truncations: u64,
     /// Snapshots that were written but not synced.

@@ -82,6 +82,7 @@ impl Log {
             epochs: ArcSwap::new(epochs.0),
             durable: Mutex::new(Durable {
                 flushed_end_offset: recovery_point.max(local_start),
+                newest_base: active.base_offset(),
                 last_flush_ms: options.now_ms,
                 ..Durable::default()
             }),

@@ -12,7 +12,8 @@ impl Log {
     /// Goes on in a new segment, whatever the old one's size; gives its base offset. An empty one
     /// stays.
     ///
-    /// The old segment is not durable yet: a flush up to the new base is due.
+    /// The old segment is not durable yet: a flush up to the new base is due. Where its records are,
+    /// its indexes are made so, too.
     ///
     /// # Errors
     /// `Conflict` when another thread is writing; `Closed`; `Io`: the log goes on in the old one.
@@ -62,6 +63,7 @@ impl Log {
         let books = writer.producers.snapshots().clone();
         let outcome = self.write_roll_snapshot(writer, base_offset).and_then(|snapshot| {
             writer.active.finish_files(&self.folder)?;
+            self.leave_behind(writer.active.segment(), base_offset)?;
             let next = ActiveSegment::create(&self.folder, base_offset, &settings, now_ms)?;
             Ok((snapshot, next))
         });

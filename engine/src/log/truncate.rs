@@ -4,8 +4,8 @@
 //! ends where the last removed segment began, and the same call can be made again.
 //!
 //! Each step is durable before the next, and all before anything is appended: else a crash could
-//! bring back what was cut behind what came in its place. This is the one place that syncs from the
-//! writer's seat; nobody has anything to write meanwhile.
+//! bring back what was cut behind what came in its place. So this syncs from the writer's seat;
+//! nobody has anything to write meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -150,17 +150,13 @@ impl Log {
         self.synced(self.folder.storage().sync_dir(&self.dir()))
     }
 
-    /// A sync that fails ends the writing: see [`complete_flush`](Self::complete_flush).
-    fn synced(&self, outcome: Result<()>) -> Result<()> {
-        outcome.inspect_err(|_| self.is_failed.store(true, Ordering::Release))
-    }
-
     /// Lets readers see no further than `end`, and flushes that have begun say nothing of it.
     fn lower_end(&self, writer: &mut Writer, end: i64) {
         {
             let mut durable = self.durable();
             durable.truncations += 1;
             durable.flushed_end_offset = durable.flushed_end_offset.min(end);
+            durable.newest_base = durable.newest_base.min(end);
             durable.snapshots.retain(|offset| *offset <= end);
         }
         let high_watermark = self.high_watermark().min(end);
@@ -180,10 +176,13 @@ impl Log {
     pub(super) fn settle(&self, writer: &mut Writer) -> Result<()> {
         let settings = self.config.load().segment();
         writer.active.cut_files(&self.folder, &settings)?;
-        let mut files = Vec::new();
-        self.segment_files(writer.active.segment(), &mut files)?;
+        let segment = writer.active.segment();
+        let changes = segment.index_changes();
+        let mut files = vec![Arc::clone(segment.handles(&self.folder)?.log())];
+        self.index_files(segment, &mut files)?;
         let files: Vec<_> = files.iter().map(|file| &**file).collect();
         self.synced(self.folder.storage().sync_files(&files).into_iter().collect())?;
+        segment.indexes_synced(changes);
         self.sync_dir()?;
         let end = self.log_end_offset();
         self.truncate_epochs(end)?;

@@ -223,6 +223,16 @@ impl ActiveSegment {
         })
     }
 
+    /// Makes the indexes of a segment that is written to, where they are not there yet.
+    pub fn touch_of(
+        segment: &LogSegment,
+        handles: &SegmentHandles,
+        folder: &Folder,
+        settings: &SegmentSettings,
+    ) -> Result<()> {
+        touch(segment, handles, folder, settings)
+    }
+
     /// Writes the index entries that have gathered to their files, and makes these where they are
     /// missing: a flush does, of any segment.
     pub fn write_out_indexes(
@@ -249,9 +259,11 @@ impl ActiveSegment {
         }
         let known = self.segment.known_max_timestamp();
         let largest = known.map(|(timestamp_ms, offset)| TimeEntry { timestamp_ms, offset });
-        if let Some(written) =
-            self.handles.with_tails(|tails| tails.finish(largest).map(|()| tails.written()))
-        {
+        let finished =
+            self.handles.with_tails(|tails| tails.finish(largest).map(|()| tails.written()));
+        // Also when it failed half way.
+        self.segment.indexes_changed();
+        if let Some(written) = finished {
             publish_entry_counts(&self.segment, written?);
         }
         self.cut_txn_file(folder)
@@ -297,7 +309,9 @@ fn touch(
     }
     let offset = handles.index_or_new(segment, folder, FileRole::OffsetIndex)?;
     let time = handles.index_or_new(segment, folder, FileRole::TimeIndex)?;
-    let opened = IndexTails::open(segment.base_offset(), (offset, time), settings.index_bytes)?;
+    let opened = IndexTails::open(segment.base_offset(), (offset, time), settings.index_bytes);
+    segment.indexes_changed();
+    let opened = opened?;
     publish_entry_counts(segment, opened.written());
     *tails = Some(opened);
     Ok(())

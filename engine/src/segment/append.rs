@@ -153,6 +153,7 @@ impl ActiveSegment {
             self.txn_count = self.txn_count.saturating_add(count);
             self.txn_last_offset = Some(last.last_offset);
             self.segment.set_entry_count(FileRole::TxnIndex, Some(self.txn_count));
+            self.segment.indexes_changed();
         }
     }
 
@@ -173,6 +174,9 @@ impl ActiveSegment {
         });
         if let Some(written) = written {
             publish_entry_counts(&self.segment, written);
+        }
+        if !append.entries.is_empty() {
+            self.segment.indexes_changed();
         }
         if let Some(recent) = self.segment.recent() {
             append.places.iter().for_each(|place| recent.push(place));

@@ -64,8 +64,9 @@ impl ActiveSegment {
     pub fn cut_files(&mut self, folder: &Folder, settings: &SegmentSettings) -> Result<()> {
         self.cut_what_failed()?;
         let cut = self.handles.with_tails(|tails| tails.cut_files(settings.index_bytes));
-        cut.transpose()?;
-        self.cut_txn_file(folder)
+        let cut = cut.transpose().and_then(|_| self.cut_txn_file(folder));
+        self.segment.indexes_changed();
+        cut
     }
 
     fn none(&self) -> TimeEntry {

@@ -36,6 +36,9 @@ pub struct LogSegment {
     time_entries: AtomicU32,
     txn_entries: AtomicU32,
     truncations: AtomicU32,
+    /// How often its indexes were changed, and how much of that is durable.
+    index_changes: AtomicU32,
+    durable_index_changes: AtomicU32,
     /// Its files have other names now, and others may have theirs.
     is_retired: AtomicBool,
     handles: ArcSwapOption<SegmentHandles>,
@@ -74,6 +77,8 @@ impl LogSegment {
             time_entries: AtomicU32::new(WHOLE_FILE),
             txn_entries: AtomicU32::new(WHOLE_FILE),
             truncations: AtomicU32::new(0),
+            index_changes: AtomicU32::new(0),
+            durable_index_changes: AtomicU32::new(0),
             is_retired: AtomicBool::new(false),
             handles: ArcSwapOption::empty(),
             recent: ArcSwapOption::empty(),
@@ -120,6 +125,30 @@ impl LogSegment {
 
     pub(super) fn truncated(&self) {
         self.truncations.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How often its indexes were changed since it was opened. To be read before they are synced.
+    #[must_use]
+    pub fn index_changes(&self) -> u32 {
+        self.index_changes.load(Ordering::Acquire)
+    }
+
+    /// They were changed: to be said afterwards, so that a sync that began before does not cover
+    /// what it may have missed.
+    pub(super) fn indexes_changed(&self) {
+        self.index_changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// As many changes of its indexes are durable now. Of two syncs that end in turn the later
+    /// counts: at worst that makes for one sync too many.
+    pub fn indexes_synced(&self, changes: u32) {
+        self.durable_index_changes.store(changes, Ordering::Release);
+    }
+
+    /// Whether its indexes are durable as they are.
+    #[must_use]
+    pub fn are_indexes_durable(&self) -> bool {
+        self.durable_index_changes.load(Ordering::Acquire) == self.index_changes()
     }
 
     /// The largest timestamp of its batches and the last offset of the batch that has it, where

@@ -65,6 +65,7 @@ impl Cleaned {
     pub(super) fn finish(mut self, modified_ms: i64) -> Result<CleanSegment> {
         self.active.finish_files(&self.folder)?;
         let handles = Arc::clone(self.active.handles());
+        let changes = self.active.segment().index_changes();
         let mut files: Vec<Arc<dyn File>> = vec![Arc::clone(handles.log())];
         for role in [FileRole::OffsetIndex, FileRole::TimeIndex] {
             files.extend(handles.index(self.active.segment(), &self.folder, role)?);
@@ -76,6 +77,7 @@ impl Cleaned {
         let files: Vec<&dyn File> = files.iter().map(|file| &**file).collect();
         let storage = self.folder.storage();
         storage.sync_files(&files).into_iter().collect::<Result<()>>()?;
+        self.active.segment().indexes_synced(changes);
         // Names, too: a `.log.swap` must never be there without the others.
         storage.sync_dir(&self.folder.path())?;
         Ok(CleanSegment { segment: self.active.seal_open(), next_offset: self.next_offset })

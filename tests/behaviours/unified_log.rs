@@ -441,7 +441,7 @@ fn retention_keeps_the_producers() {
     }
     assert_eq!(delete_old(&log), 1);
     let ids = log.log().with_producers(|state| {
-        state.producers().iter().map(|producer| producer.entry().producer_id).collect::<Vec<_>>()
+        state.producers().map(|producer| producer.entry().producer_id).collect::<Vec<_>>()
     });
     assert_eq!(ids.unwrap(), [1, 2]);
 }

@@ -376,7 +376,7 @@ impl Run {
         let (start, end) = (log.log_start_offset(), log.log_end_offset());
         let sequences = log.with_producers(|state| {
             let next = |last: i32| last.wrapping_add(1);
-            let producers = state.producers().iter();
+            let producers = state.producers();
             producers.map(|p| (p.entry().producer_id, next(p.last_sequence()))).collect()
         });
         let sequences = sequences.expect("a log that nobody writes to");

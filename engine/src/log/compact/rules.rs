@@ -36,7 +36,7 @@ impl LastRecords {
     /// Those of the producers now. What a producer writes later lies behind every round that has
     /// begun.
     pub(super) fn of(producers: &ProducerState) -> Self {
-        let records = producers.producers().iter().map(|producer| {
+        let records = producers.producers().map(|producer| {
             let data_offset = producer.newest().map(|batch| batch.last_offset);
             let producer = producer.entry();
             let data_offset = data_offset.filter(|offset| *offset >= 0);

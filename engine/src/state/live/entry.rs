@@ -1,6 +1,5 @@
 //! Which batches of a producer are remembered?
 
-use crate::state::id_map::Identified;
 use crate::state::producer::{NO_OFFSET, ProducerEntry};
 use crate::units::{
     NO_COORDINATOR_EPOCH, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, decrement_sequence,
@@ -56,7 +55,7 @@ struct Batches {
     count: usize,
 }
 
-const NO_BATCH: BatchMetadata = BatchMetadata {
+pub(super) const NO_BATCH: BatchMetadata = BatchMetadata {
     last_offset: NO_OFFSET,
     timestamp: NO_TIMESTAMP,
     last_sequence: NO_SEQUENCE,
@@ -82,13 +81,6 @@ impl Batches {
     }
 }
 
-impl Identified for LiveProducer {
-    #[inline]
-    fn producer_id(&self) -> i64 {
-        self.producer_id
-    }
-}
-
 impl LiveProducer {
     pub(super) fn empty(producer_id: i64) -> Self {
         LiveProducer {
@@ -99,6 +91,11 @@ impl LiveProducer {
             producer_epoch: NO_PRODUCER_EPOCH,
             batches: Batches::EMPTY,
         }
+    }
+
+    /// Remembers a batch, without a look at its epoch and timestamp.
+    pub(super) fn push(&mut self, batch: BatchMetadata) {
+        self.batches.push(batch);
     }
 
     /// The same producer with none of its batches.

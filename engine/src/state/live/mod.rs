@@ -7,6 +7,7 @@
 
 mod append;
 mod entry;
+mod packed;
 mod refusal;
 mod state;
 #[cfg(test)]

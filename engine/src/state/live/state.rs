@@ -2,11 +2,11 @@
 
 use super::append::{AppendOrigin, Completion, ProducerAppend};
 use super::entry::{BatchMetadata, LiveProducer};
+use super::packed::Producers;
 use super::refusal::{Reason, Refusal};
 use super::transactions::{OffsetMetadata, Transactions};
 use super::verification::{VerificationGuard, Verifications};
 use crate::state::event::{EventKind, ProducerEvent};
-use crate::state::id_map::IdMap;
 use crate::state::producer::ProducerEntry;
 use crate::state::snapshot::{Snapshot, SnapshotFault, write_snapshot};
 use crate::state::snapshot_set::{Reload, SnapshotSet};
@@ -43,7 +43,7 @@ impl Default for ProducerStateConfig {
 #[derive(Clone, Debug)]
 pub struct ProducerState {
     config: ProducerStateConfig,
-    producers: IdMap<LiveProducer>,
+    producers: Producers,
     order: JavaOrder,
     transactions: Transactions,
     verifications: Verifications,
@@ -56,7 +56,7 @@ impl ProducerState {
     pub fn new(config: ProducerStateConfig, snapshots: SnapshotSet) -> Self {
         ProducerState {
             config,
-            producers: IdMap::new(),
+            producers: Producers::new(),
             order: JavaOrder::new(),
             transactions: Transactions::default(),
             verifications: Verifications::default(),
@@ -88,13 +88,13 @@ impl ProducerState {
 
     /// The producers in the order they became known.
     #[must_use]
-    pub fn producers(&self) -> &[LiveProducer] {
-        self.producers.items()
+    pub fn producers(&self) -> impl ExactSizeIterator<Item = LiveProducer> {
+        self.producers.iter()
     }
 
     /// What is known of a producer.
     #[must_use]
-    pub fn producer(&self, producer_id: i64) -> Option<&LiveProducer> {
+    pub fn producer(&self, producer_id: i64) -> Option<LiveProducer> {
         self.producers.get(producer_id)
     }
 
@@ -117,7 +117,7 @@ impl ProducerState {
     pub fn prepare(&self, producer_id: i64, origin: AppendOrigin) -> ProducerAppend {
         let verification = self.verifications.get(producer_id).copied();
         match self.producer(producer_id) {
-            Some(current) => ProducerAppend::new(current, origin, verification),
+            Some(current) => ProducerAppend::new(&current, origin, verification),
             None => ProducerAppend::new(&LiveProducer::empty(producer_id), origin, verification),
         }
     }
@@ -126,13 +126,13 @@ impl ProducerState {
     // spec: producer-state A2.5
     pub fn commit(&mut self, append: &ProducerAppend) {
         let producer_id = append.working.producer_id;
-        self.insert(
-            producer_id,
-            || append.working.clone(),
-            |known| {
+        match self.producers.get(producer_id) {
+            Some(mut known) => {
                 known.take_update(&append.working);
-            },
-        );
+                self.put(&known);
+            }
+            None => self.put(&append.working),
+        }
         for &first_offset in &append.started {
             self.transactions.begin(producer_id, first_offset);
         }
@@ -227,7 +227,7 @@ impl ProducerState {
     pub fn remove_expired(&mut self, now_ms: i64) {
         // spec: producer-state A4
         let expiration_ms = self.config.producer_id_expiration_ms;
-        self.producers.retain(|producer| !producer.entry().is_expired(now_ms, expiration_ms));
+        self.producers.retain(|entry| !entry.is_expired(now_ms, expiration_ms));
         self.verifications.remove_expired(now_ms, expiration_ms);
     }
 
@@ -327,8 +327,7 @@ impl ProducerState {
     #[must_use]
     pub fn take_snapshot(&mut self) -> Option<(i64, Vec<u8>)> {
         let offset = self.snapshots.take_snapshot()?;
-        let entries: Vec<ProducerEntry> =
-            self.producers.items().iter().map(LiveProducer::entry).collect();
+        let entries: Vec<ProducerEntry> = self.producers.entries().collect();
         Some((offset, write_snapshot(self.order.sorted(&entries, |entry| entry.producer_id))))
     }
 
@@ -363,8 +362,7 @@ impl ProducerState {
             if entry.is_expired(now_ms, self.config.producer_id_expiration_ms) {
                 continue;
             }
-            let loaded = LiveProducer::from_entry(&entry);
-            self.insert(entry.producer_id, || loaded.clone(), |known| *known = loaded.clone());
+            self.put(&LiveProducer::from_entry(&entry));
             if entry.in_transaction() {
                 let first_offset = OffsetMetadata::offset_only(entry.txn_first_offset);
                 self.transactions.begin(entry.producer_id, first_offset);
@@ -397,19 +395,10 @@ impl ProducerState {
         self.transactions.clear();
     }
 
-    fn insert(
-        &mut self,
-        producer_id: i64,
-        make: impl FnOnce() -> LiveProducer,
-        update: impl FnOnce(&mut LiveProducer),
-    ) {
+    fn put(&mut self, producer: &LiveProducer) {
         let known = self.producers.len();
-        let slot = self.producers.slot_or_insert_with(producer_id, make);
-        if slot == known {
-            let others = self.producers.items().iter().take(known);
-            self.order.inserted(producer_id, others.map(|producer| producer.producer_id));
-        } else {
-            update(self.producers.at_mut(slot));
+        if self.producers.put(producer) {
+            self.order.inserted(producer.producer_id, self.producers.ids().take(known));
         }
     }
 }

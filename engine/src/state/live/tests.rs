@@ -84,13 +84,14 @@ impl Log {
         log
     }
 
-    fn producer(&self) -> &LiveProducer {
+    fn producer(&self) -> LiveProducer {
         self.state.producer(1).unwrap()
     }
 
     /// First and last sequence, first and last data offset.
     fn span(&self) -> (i32, i32, i64, i64) {
-        let batches = self.producer().batches();
+        let producer = self.producer();
+        let batches = producer.batches();
         let (first, last) = (batches.first().unwrap(), batches.last().unwrap());
         let first_sequence = first.first_sequence();
         (first_sequence, last.last_sequence, first.first_offset(), last.last_offset)
@@ -345,7 +346,7 @@ fn a_log_start_that_moves_keeps_the_producers() {
     log.client(data(2, 0, 0, 1)).unwrap();
     log.snapshot();
     log.reload(1, 2, 100);
-    let last: Vec<_> = log.state.producers().iter().map(|p| p.entry()).collect();
+    let last: Vec<_> = log.state.producers().map(|p| p.entry()).collect();
     assert_eq!(last.iter().map(|e| e.last_sequence).collect::<Vec<_>>(), [0, 0]);
     assert_eq!(last.iter().map(|e| e.last_offset).collect::<Vec<_>>(), [0, 1]);
 }
@@ -464,7 +465,7 @@ fn an_emptied_control_batch_makes_an_entry() {
     let mut log = Log::new();
     let empty = ProducerEvent { kind: EventKind::EmptyControl, ..data(1, 3, -1, 0) };
     log.append(COORDINATOR, empty).unwrap();
-    assert_eq!(*log.producer(), LiveProducer::empty(1));
+    assert_eq!(log.producer(), LiveProducer::empty(1));
 }
 
 #[test]
@@ -650,7 +651,7 @@ fn a_state_is_empty_without_producers_and_unreplicated_transactions() {
     log.client(at(txn(1, 0, 0, 0), 0)).unwrap();
     log.end(marker(1, 0, 1, false));
     log.state.remove_expired(i64::MAX);
-    assert!(log.state.producers().is_empty() && !log.state.is_empty());
+    assert!(log.state.producers().len() == 0 && !log.state.is_empty());
     log.state.log_start_offset_incremented(2);
     assert!(log.state.is_empty());
     assert_eq!(log.state.snapshots().map_end_offset(), 2);

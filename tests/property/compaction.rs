@@ -10,6 +10,7 @@ use siltstone::io::SimDisk;
 use siltstone::log::{Cleaner, CleanerOptions, Log, LogConfig, OpenOptions};
 use siltstone::record::builder::{BatchBuilder, BatchOptions};
 use siltstone::record::codec::{Codec, Compressor};
+use siltstone_tests::columns::check_columns;
 use siltstone_tests::compacted::{Line, committed, lines, view};
 use siltstone_tests::live::{DIR, Marker, NOW_MS};
 
@@ -187,6 +188,7 @@ impl Life {
     }
 
     fn check(&self) {
+        check_columns(&self.disk, Path::new(DIR), &self.log, "compacted");
         let left = lines(&self.log);
         assert_eq!(view(&left), view(&self.ever), "of {left:#?}");
         let all: BTreeSet<&Line> = self.ever.iter().collect();

@@ -11,6 +11,7 @@ use siltstone::log::{
 use siltstone::record::BatchHeader;
 use siltstone::record::validate::Batches;
 
+use crate::columns::check_columns;
 use crate::live::{DIR, Marker, NOW_MS, records};
 
 /// Batches by base offset.
@@ -321,6 +322,7 @@ impl Run {
         );
         assert_eq!(log.log_end_offset(), self.model.end, "{when}");
         self.check_whole(&content, when);
+        check_columns(&self.disk, Path::new(DIR), log, when);
     }
 
     /// Look-ups agree with the batches.

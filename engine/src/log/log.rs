@@ -11,6 +11,7 @@ use std::sync::{Arc, PoisonError, TryLockError};
 
 use super::compact::Replacements;
 use super::config::LogConfig;
+use super::damaged::DamagedSegments;
 use super::deletion::Deletions;
 use super::segments::Segments;
 use crate::error::{Error, Kind, Result};
@@ -50,6 +51,7 @@ pub struct Log {
     pub(super) durable: Mutex<Durable>,
     pub(super) deletions: Deletions,
     pub(super) replacements: Replacements,
+    pub(super) damaged: DamagedSegments,
     pub(super) topic_id: Option<Uuid>,
     /// A sync failed: what is on disk is not known any more.
     pub(super) is_failed: AtomicBool,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::compact::Replacements;
 use super::config::{LogConfig, OpenOptions};
+use super::damaged::DamagedSegments;
 use super::deletion::Deletions;
 use super::log::{Durable, Log, Offsets, Writer};
 use super::replace::replace;
@@ -88,6 +89,7 @@ impl Log {
             }),
             deletions: Deletions::default(),
             replacements: Replacements::default(),
+            damaged: DamagedSegments::default(),
             topic_id,
             is_failed: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -175,7 +177,11 @@ fn load_trusted(folder: &Folder, options: &OpenOptions) -> Result<Option<Loaded>
 fn load(folder: &Folder, inventory: Inventory) -> Result<Loaded> {
     let mut list = Vec::with_capacity(inventory.segments.len());
     for (base_offset, files) in &inventory.segments {
-        list.push(Arc::new(LogSegment::new(*base_offset, files.log_size_bytes)));
+        let segment = LogSegment::new(*base_offset, files.log_size_bytes);
+        if files.txn_index.is_none() {
+            segment.has_no_txns();
+        }
+        list.push(Arc::new(segment));
     }
     for pair in list.windows(2) {
         if let [segment, next] = pair {

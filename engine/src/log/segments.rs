@@ -3,12 +3,16 @@
 
 use std::sync::Arc;
 
+use super::columns::{SegmentColumns, SegmentRow};
 use crate::error::{Error, Kind, Result};
 use crate::segment::LogSegment;
 
 /// The segments of a log by base offset, rising.
 #[derive(Clone, Debug, Default)]
-pub struct Segments(Vec<Arc<LogSegment>>);
+pub struct Segments {
+    list: Vec<Arc<LogSegment>>,
+    columns: SegmentColumns,
+}
 
 impl Segments {
     /// A list of these segments, in any order; of two with one base the first stays.
@@ -17,59 +21,100 @@ impl Segments {
         let mut list: Vec<Arc<LogSegment>> = segments.into_iter().collect();
         list.sort_by_key(|segment| segment.base_offset());
         list.dedup_by_key(|segment| segment.base_offset());
-        Segments(list)
+        Self::of_rising(list)
+    }
+
+    fn of_rising(list: Vec<Arc<LogSegment>>) -> Self {
+        let columns = SegmentColumns::of(list.iter().map(|segment| &**segment));
+        Segments { list, columns }
     }
 
     /// The same list with one more, which takes the place of one with its base.
     #[must_use]
     pub fn with(&self, segment: Arc<LogSegment>) -> Self {
-        let mut list = Vec::with_capacity(self.0.len() + 1);
-        list.extend(self.0.iter().cloned());
-        let place = self.0.binary_search_by_key(&segment.base_offset(), |s| s.base_offset());
+        let mut list = Vec::with_capacity(self.list.len() + 1);
+        list.extend(self.list.iter().cloned());
+        if self.last().is_none_or(|last| last.base_offset() < segment.base_offset()) {
+            list.push(segment);
+            return self.rolled(list);
+        }
+        let place = self.list.binary_search_by_key(&segment.base_offset(), |s| s.base_offset());
         let (replaced, at) = place.map_or_else(|at| (0, at), |at| (1, at));
         list.splice(at..at + replaced, [segment]);
-        Segments(list)
+        Self::of_rising(list)
+    }
+
+    /// The list that has one segment more at its end. Only of the last two the columns can say
+    /// anything new: following the pointers to all others would make every roll of a long log slow.
+    fn rolled(&self, list: Vec<Arc<LogSegment>>) -> Self {
+        let mut columns = SegmentColumns::with_capacity(list.len());
+        columns.clone_from(&self.columns);
+        columns.pop();
+        for segment in list.iter().skip(columns.count()) {
+            columns.push(SegmentRow::of(segment));
+        }
+        Segments { list, columns }
     }
 
     /// The same list without those that `is_gone` names.
     #[must_use]
     pub fn without(&self, mut is_gone: impl FnMut(&LogSegment) -> bool) -> Self {
-        Segments(self.0.iter().filter(|segment| !is_gone(segment)).cloned().collect())
+        let mut kept = Segments::default();
+        for (slot, segment) in self.list.iter().enumerate() {
+            let row = self.columns.row(slot).filter(|_| !is_gone(segment));
+            if let Some(row) = row {
+                kept.list.push(Arc::clone(segment));
+                kept.columns.push(row);
+            }
+        }
+        kept
+    }
+
+    /// The same list, whose columns say what is in memory of the segments now.
+    #[must_use]
+    pub fn refreshed(&self) -> Self {
+        Self::of_rising(self.list.clone())
+    }
+
+    /// What is known of all of them, side by side. Of the last one it is out of date.
+    #[must_use]
+    pub fn columns(&self) -> &SegmentColumns {
+        &self.columns
     }
 
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.list.len()
     }
 
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
     }
 
     /// All of them, rising.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<LogSegment>> + ExactSizeIterator {
-        self.0.iter()
+        self.list.iter()
     }
 
     /// The bytes of all logs.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
-        self.0.iter().map(|segment| segment.size_bytes()).fold(0, u64::saturating_add)
+        self.list.iter().map(|segment| segment.size_bytes()).fold(0, u64::saturating_add)
     }
 
     /// The first segment.
     #[must_use]
     pub fn first(&self) -> Option<&Arc<LogSegment>> {
-        self.0.first()
+        self.list.first()
     }
 
     /// The segment that is written to.
     #[must_use]
     pub fn last(&self) -> Option<&Arc<LogSegment>> {
-        self.0.last()
+        self.list.last()
     }
 
     /// The segment of exactly this base.
@@ -81,20 +126,20 @@ impl Segments {
     /// The segment with the greatest base not above `offset`.
     #[must_use]
     pub fn floor(&self, offset: i64) -> Option<&Arc<LogSegment>> {
-        self.0.get(self.count_up_to(offset).checked_sub(1)?)
+        self.list.get(self.count_up_to(offset).checked_sub(1)?)
     }
 
     /// The segment with the greatest base below `offset`.
     #[must_use]
     pub fn lower(&self, offset: i64) -> Option<&Arc<LogSegment>> {
-        let at = self.0.partition_point(|segment| segment.base_offset() < offset);
-        self.0.get(at.checked_sub(1)?)
+        let at = self.list.partition_point(|segment| segment.base_offset() < offset);
+        self.list.get(at.checked_sub(1)?)
     }
 
     /// The segment with the least base above `offset`.
     #[must_use]
     pub fn higher(&self, offset: i64) -> Option<&Arc<LogSegment>> {
-        self.0.get(self.count_up_to(offset))
+        self.list.get(self.count_up_to(offset))
     }
 
     /// The segments that hold offsets from `from` to before `to`.
@@ -111,8 +156,8 @@ impl Segments {
             return Ok(&[]);
         }
         let start = self.count_up_to(from).saturating_sub(1);
-        let end = self.0.partition_point(|segment| segment.base_offset() < to);
-        Ok(self.0.get(start..end).unwrap_or_default())
+        let end = self.list.partition_point(|segment| segment.base_offset() < to);
+        Ok(self.list.get(start..end).unwrap_or_default())
     }
 
     /// The segments from the one that holds `from` on, but the one that is written to.
@@ -129,11 +174,11 @@ impl Segments {
     /// The segments from the one that holds `from` on.
     #[must_use]
     pub fn from(&self, from: i64) -> &[Arc<LogSegment>] {
-        self.0.get(self.count_up_to(from).saturating_sub(1)..).unwrap_or_default()
+        self.list.get(self.count_up_to(from).saturating_sub(1)..).unwrap_or_default()
     }
 
     fn count_up_to(&self, offset: i64) -> usize {
-        self.0.partition_point(|segment| segment.base_offset() <= offset)
+        self.list.partition_point(|segment| segment.base_offset() <= offset)
     }
 }
 

@@ -281,9 +281,12 @@ impl ActiveSegment {
     /// closed.
     pub(crate) fn seal_open(self) -> Arc<LogSegment> {
         *self.handles.tails.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        for role in [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex] {
+        for role in [FileRole::OffsetIndex, FileRole::TimeIndex] {
             self.segment.set_entry_count(role, None);
         }
+        // That there is none needs no look at the disk any more.
+        let txns = (self.txn_count == 0).then_some(0);
+        self.segment.set_entry_count(FileRole::TxnIndex, txns);
         self.segment.set_recent(None);
         self.segment
     }

@@ -199,7 +199,7 @@ impl LogSegment {
     }
 
     /// There is no transaction index, and nobody will make one any more.
-    pub(super) fn has_no_txns(&self) {
+    pub(crate) fn has_no_txns(&self) {
         let kept = (Ordering::AcqRel, Ordering::Acquire);
         // Where the count is set meanwhile, the segment is written to again.
         let _ = self.txn_entries.compare_exchange(WHOLE_FILE, 0, kept.0, kept.1);

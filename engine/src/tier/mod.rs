@@ -4,6 +4,7 @@
 //! [`ObjectTarget`], which the host implements or takes from here; the engine starts no thread and
 //! knows no network.
 
+pub mod candidates;
 mod epoch_state;
 pub mod expire;
 pub mod expiry;
@@ -13,6 +14,7 @@ pub mod indexes;
 pub mod inventory;
 pub mod layout;
 pub mod lineage;
+pub mod live;
 pub mod local_target;
 pub mod metadata_cache;
 pub mod metadata_codec;
@@ -20,12 +22,14 @@ pub mod metadata_log;
 pub mod object_source;
 pub mod remote_metadata;
 pub mod remote_segment;
+pub mod scan;
 pub mod segment_reading;
 pub mod size_budget;
 pub mod target;
 pub mod topic_rules;
 pub mod upload_lag;
 
+pub use candidates::{CopyLag, DamagedSegment, NotEligible, UploadAnswer, UploadView};
 pub use expire::{DeleteLag, ExpiryHost, ExpiryRun, delete_partition, run_expiry};
 pub use expiry::{ExpiryInput, ExpiryPlan, ExpiryReason, ExpiryStop, plan_expiry};
 pub use faulty_target::FaultyTarget;
@@ -34,6 +38,7 @@ pub use indexes::{IndexSource, SegmentIndexes, TargetIndexes};
 pub use inventory::{RemoteInventory, RemoteParts};
 pub use layout::{ObjectLayout, SegmentPart};
 pub use lineage::Lineage;
+pub use live::LogUploads;
 pub use local_target::LocalTarget;
 pub use metadata_cache::{Applied, Dropped, MetadataCache};
 pub use metadata_codec::{RemoteMetadataRecord, metadata_partition};
@@ -44,6 +49,7 @@ pub use remote_segment::{
     PartitionDelete, PartitionDeleteState, RemotePartition, RemoteSegment, RemoteSegmentId,
     RemoteSegmentState, RemoteSegmentUpdate, SegmentSnapshot,
 };
+pub use scan::{UploadCandidate, UploadTable, list_uploads, oldest_first, scan_uploads};
 pub use segment_reading::SegmentReading;
 pub use size_budget::{SizeBreach, SizeBudget, SizeRetention, size_budget};
 pub use target::{ObjectBytes, ObjectInfo, ObjectTarget, get_exact};

@@ -95,6 +95,27 @@ impl Entries<'_, OffsetEntry> {
             .unwrap_or(OffsetEntry::none(self.base_offset))
     }
 
+    /// The first slot whose offset is at least `offset`; the count of entries when there is none.
+    #[inline]
+    #[must_use]
+    pub fn slot_from_offset(&self, offset: i64) -> usize {
+        let below = offset.saturating_sub(1);
+        slots::lower_bound(self.count(), below, |slot| self.offset_at(slot))
+            .map_or(0, |slot| slot + 1)
+    }
+
+    /// The first slot whose position is at least `position`; the count of entries when there is
+    /// none.
+    #[inline]
+    #[must_use]
+    pub fn slot_from_position(&self, position: i64) -> usize {
+        let below = position.saturating_sub(1);
+        let position_at = |slot: usize| {
+            self.slots.get(slot).map_or(i64::MAX, |raw| i64::from(raw.position.get()))
+        };
+        slots::lower_bound(self.count(), below, position_at).map_or(0, |slot| slot + 1)
+    }
+
     /// An entry behind the bytes of a fetch, so that no offset of the fetch reaches its offset;
     /// `None` when the index does not go that far.
     ///
@@ -153,6 +174,21 @@ impl IndexBuilder<OffsetEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_slot_from_an_offset_or_a_position_is_found() {
+        let mut index = OffsetIndexBuilder::new(100, 80).unwrap();
+        for (offset, position) in [(109, 0), (119, 500), (129, 1000)] {
+            index.append(offset, position).unwrap();
+        }
+        let entries = index.entries();
+        let from_offset = [0, 109, 110, 119, 129, 130].map(|it| entries.slot_from_offset(it));
+        assert_eq!(from_offset, [0, 0, 1, 1, 2, 3]);
+        let from_position = [0, 1, 500, 501, 1000, 1001].map(|it| entries.slot_from_position(it));
+        assert_eq!(from_position, [0, 1, 1, 2, 2, 3]);
+        let none = OffsetEntries::new(&[], 100);
+        assert_eq!((none.slot_from_offset(5), none.slot_from_position(5)), (0, 0));
+    }
     use proptest::prelude::*;
 
     /// An index of base 45 and 240 bytes, unless a row says otherwise.

@@ -370,6 +370,27 @@ impl Log {
         Ok(())
     }
 
+    /// Adds the aborted transactions of all segments on the local disk that a fetch from
+    /// `fetch_offset` to before `upper_bound` must know: for a fetch from remote storage, which may
+    /// end here.
+    ///
+    /// # Errors
+    /// What the disk says; `Unsupported` for an index of a later version. Nothing was added then.
+    pub fn collect_aborted_from_start(
+        &self,
+        fetch_offset: i64,
+        upper_bound: i64,
+        found: &mut Vec<AbortedTxn>,
+    ) -> Result<()> {
+        let count = found.len();
+        self.look(|segments| {
+            found.truncate(count);
+            let range = (fetch_offset, upper_bound);
+            self.collect_aborted(segments, i64::MIN, range, found)
+        })
+        .inspect_err(|_| found.truncate(count))
+    }
+
     /// The aborted transactions that a reader of the offsets from `from` to before `upper_bound`
     /// must know, in the order of their markers, and more: all that overlap from the base of the
     /// segment on that holds `from`, as Kafka has it.

@@ -5,7 +5,7 @@
 //! from is for an [`IndexSource`] to say: a cache, or the object store itself each time
 //! ([`TargetIndexes`]).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::layout::{ObjectLayout, SegmentPart};
 use super::remote_segment::RemoteSegment;
@@ -25,6 +25,8 @@ pub struct SegmentIndexes {
     transaction_index: Vec<u8>,
     /// Asked once, so that a look-up may pass over entries by binary search.
     transactions_rise: bool,
+    /// Read of the log when it is first asked for.
+    last_batch_offset: OnceLock<i64>,
 }
 
 impl SegmentIndexes {
@@ -44,6 +46,7 @@ impl SegmentIndexes {
             time_index,
             transaction_index,
             transactions_rise,
+            last_batch_offset: OnceLock::new(),
         }
     }
 
@@ -111,6 +114,15 @@ impl SegmentIndexes {
     pub fn lookup_timestamp(&self, timestamp_ms: i64, from_offset: i64) -> u64 {
         // spec: tiered 7
         self.lookup_offset(from_offset.max(self.time_entries().lookup(timestamp_ms).offset))
+    }
+
+    /// The last offset of the last batch, which only the log knows: `read` looks there, once.
+    pub(super) fn last_batch_offset(&self, read: impl FnOnce() -> Result<i64>) -> Result<i64> {
+        if let Some(known) = self.last_batch_offset.get() {
+            return Ok(*known);
+        }
+        let offset = read()?;
+        Ok(*self.last_batch_offset.get_or_init(|| offset))
     }
 
     /// Adds the aborted transactions that a fetch from `fetch_offset` to before `upper_bound` must

@@ -4,11 +4,15 @@
 //! [`ObjectTarget`], which the host implements or takes from here; the engine starts no thread and
 //! knows no network.
 
+pub mod aborted;
+pub mod byte_range;
 pub mod candidates;
+pub mod direct_read;
 mod epoch_state;
 pub mod expire;
 pub mod expiry;
 pub mod faulty_target;
+pub mod formats;
 pub mod highest_remote;
 pub mod indexes;
 pub mod inventory;
@@ -20,19 +24,32 @@ pub mod metadata_cache;
 pub mod metadata_codec;
 pub mod metadata_log;
 pub mod object_source;
+pub mod read;
 pub mod remote_metadata;
 pub mod remote_segment;
 pub mod scan;
 pub mod segment_reading;
+pub mod share_ranges;
 pub mod size_budget;
 pub mod target;
+#[cfg(test)]
+mod test_store;
+pub mod timestamp;
 pub mod topic_rules;
 pub mod upload_lag;
+pub mod view;
 
+pub use aborted::{next_with_txn_index, remote_aborted_transactions};
+pub use byte_range::{ByteRange, byte_range};
 pub use candidates::{CopyLag, DamagedSegment, NotEligible, UploadAnswer, UploadView};
+pub use direct_read::{
+    DirectAnswer, DirectFallback, DirectRead, DirectRequest, DirectView, SegmentLocations,
+    plan_direct_read,
+};
 pub use expire::{DeleteLag, ExpiryHost, ExpiryRun, delete_partition, run_expiry};
 pub use expiry::{ExpiryInput, ExpiryPlan, ExpiryReason, ExpiryStop, plan_expiry};
 pub use faulty_target::FaultyTarget;
+pub use formats::{APACHE_KAFKA_V1, negotiate_format};
 pub use highest_remote::{HighestRemote, RemoteLogStart, highest_remote, remote_log_start};
 pub use indexes::{IndexSource, SegmentIndexes, TargetIndexes};
 pub use inventory::{RemoteInventory, RemoteParts};
@@ -44,6 +61,7 @@ pub use metadata_cache::{Applied, Dropped, MetadataCache};
 pub use metadata_codec::{RemoteMetadataRecord, metadata_partition};
 pub use metadata_log::{MetadataLogReport, read_metadata_log};
 pub use object_source::ObjectSource;
+pub use read::{RemotePlace, RemoteRead, remote_read};
 pub use remote_metadata::RemoteMetadata;
 pub use remote_segment::{
     PartitionDelete, PartitionDeleteState, RemotePartition, RemoteSegment, RemoteSegmentId,
@@ -51,7 +69,10 @@ pub use remote_segment::{
 };
 pub use scan::{UploadCandidate, UploadTable, list_uploads, oldest_first, scan_uploads};
 pub use segment_reading::SegmentReading;
+pub use share_ranges::{AcquiredRange, acquired_byte_ranges, batch_headers};
 pub use size_budget::{SizeBreach, SizeBudget, SizeRetention, size_budget};
 pub use target::{ObjectBytes, ObjectInfo, ObjectTarget, get_exact};
+pub use timestamp::{RemoteTimestamp, remote_offset_for_timestamp};
 pub use topic_rules::{ConfigRefusal, RemoteTasks, RemoteTopicConfig, check_topic_config};
 pub use upload_lag::{UploadLag, upload_lag};
+pub use view::{LocalTransactions, NoLocalSegments, RemoteView};

@@ -62,7 +62,9 @@ pub(crate) use locate_many::FetchBudget;
 pub use locate_many::{FetchRequest, locate_many};
 pub use log::Log;
 pub use name::{FolderKind, FolderName};
-pub use read::{FetchOptions, Fetched, FetchedBytes, FileRange, Isolation, OffsetPlace};
+pub use read::{
+    FetchOptions, Fetched, FetchedBytes, FileRange, Isolation, OffsetPlace, RangeLease,
+};
 pub use read_files::{LogReader, ReadOptions, Selection, read_log};
 pub use removal::remove_tree;
 pub use segments::Segments;

@@ -59,6 +59,9 @@ pub struct FileRange {
     truncations: u32,
 }
 
+/// What keeps the file of a range open: its segment's open files.
+pub type RangeLease = SegmentHandles;
+
 /// What a reader gets.
 #[derive(Clone, Debug)]
 pub struct Fetched {
@@ -107,6 +110,18 @@ impl FileRange {
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.handles.truncations() == self.truncations
+    }
+
+    /// How often its segment had been cut when it was looked up.
+    #[must_use]
+    pub fn truncations(&self) -> u32 {
+        self.truncations
+    }
+
+    /// What keeps the file open, alone: for a host that carries position and size itself.
+    #[must_use]
+    pub fn into_lease(self) -> Arc<RangeLease> {
+        self.handles
     }
 
     /// Copies the bytes; fewer when the log was cut meanwhile.

@@ -1,0 +1,106 @@
+//! What is behind an opaque pointer?
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::error::{CLOSED, FORKED, Failure, Outcome, SiltError, Status, guard_or, invalid};
+use crate::fork;
+
+/// What a closed object has in the place of its magic.
+const DEAD: u64 = 0x6465_6164_7369_6c74;
+
+/// A kind of object.
+pub trait Object: Sync {
+    /// What an object of this kind begins with.
+    const MAGIC: u64;
+}
+
+/// An object of the caller's.
+pub struct Handle<T> {
+    magic: AtomicU64,
+    generation: u32,
+    /// A call on it panicked: nothing but its end is to be expected of it.
+    is_poisoned: AtomicBool,
+    object: T,
+}
+
+impl<T: Object> Handle<T> {
+    /// Makes the pointer that the caller gets.
+    pub fn give(object: T) -> *mut Handle<T> {
+        Box::into_raw(Box::new(Handle {
+            magic: AtomicU64::new(T::MAGIC),
+            generation: fork::watch(),
+            is_poisoned: AtomicBool::new(false),
+            object,
+        }))
+    }
+
+    /// Looks at an object.
+    ///
+    /// # Safety
+    /// `handle` is NULL or came from [`give`](Self::give), and is not closed meanwhile.
+    pub unsafe fn get<'a>(handle: *const Handle<T>) -> Outcome<&'a T> {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { Self::look(handle)? };
+        if handle.is_poisoned.load(Ordering::Relaxed) {
+            let why = "an earlier call on the object met a fault of the library";
+            return Err(Failure::Call(CLOSED, why));
+        }
+        Ok(&handle.object)
+    }
+
+    unsafe fn look<'a>(handle: *const Handle<T>) -> Outcome<&'a Handle<T>> {
+        if handle.is_null() {
+            return invalid("the object is NULL");
+        }
+        if !handle.is_aligned() {
+            return invalid("the object is none of this library");
+        }
+        // SAFETY: not NULL, aligned, and made by `give`.
+        let handle = unsafe { &*handle };
+        match handle.magic.load(Ordering::Relaxed) {
+            magic if magic == T::MAGIC => {}
+            DEAD => return Err(Failure::Call(CLOSED, "the object is closed")),
+            _ => return invalid("the object is none of this kind"),
+        }
+        if handle.generation != fork::current() {
+            return Err(Failure::Call(FORKED, "the object belongs to the parent process"));
+        }
+        Ok(handle)
+    }
+
+    /// Ends an object. In a forked child it is left as it is: its files are the parent's.
+    ///
+    /// # Safety
+    /// As of [`get`](Self::get); the pointer is not used again.
+    pub unsafe fn close(handle: *mut Handle<T>) {
+        // SAFETY: the caller's promise.
+        let Ok(found) = (unsafe { Self::look(handle) }) else { return };
+        found.magic.store(DEAD, Ordering::Relaxed);
+        // SAFETY: it came from `give`, and is not used again.
+        drop(unsafe { Box::from_raw(handle) });
+    }
+}
+
+/// Runs a function on an object, which is poisoned when that panics.
+///
+/// # Safety
+/// Those of [`Handle::get`] and [`guard`](crate::error::guard).
+pub unsafe fn on<'a, T: Object + 'a>(
+    handle: *const Handle<T>,
+    err: *mut SiltError,
+    body: impl FnOnce(&'a T) -> Outcome<()>,
+) -> Status {
+    let poison = || {
+        // SAFETY: the caller's promise.
+        if let Ok(handle) = unsafe { Handle::<T>::look(handle) } {
+            handle.is_poisoned.store(true, Ordering::Relaxed);
+        }
+    };
+    let run = || {
+        // SAFETY: the caller's promise.
+        let object = unsafe { Handle::get(handle)? };
+        body(object)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { guard_or(err, poison, run) }
+}

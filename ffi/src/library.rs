@@ -1,0 +1,56 @@
+//! The library itself: versions, and what it finds on this machine.
+
+use std::ffi::c_char;
+
+use engine::io::{IoChoice, open_disk};
+
+use crate::error::{SiltError, Status, guard, name_of};
+use crate::memory::{check_struct, write_struct, write_text};
+use crate::types::{BuildInfo, IO_URING_HERE};
+
+/// `SILT_ABI_VERSION`.
+pub const ABI_VERSION: u32 = 1;
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn silt_status_name(status: Status) -> *const c_char {
+    name_of(status).as_ptr().cast()
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn silt_abi_version() -> u32 {
+    ABI_VERSION
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn silt_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_build_info(out: *mut BuildInfo, err: *mut SiltError) -> Status {
+    let body = || {
+        // SAFETY: a struct of the header, as its manual asks.
+        unsafe { check_struct(out)? };
+        let has_ring = open_disk(IoChoice::Uring).is_ok();
+        let flags = if has_ring { IO_URING_HERE } else { 0 };
+        let mut info = BuildInfo { abi_version: ABI_VERSION, flags, ..BuildInfo::ZERO };
+        let (arch, system) = (std::env::consts::ARCH, std::env::consts::OS);
+        write_text(&mut info.target, format_args!("{arch}-{system}"));
+        // SAFETY: the same.
+        unsafe { write_struct(out, &info) }
+    };
+    // SAFETY: a struct of the header, or NULL.
+    unsafe { guard(err, body) }
+}
+
+/// Panics, so that hosts can see that they live on.
+#[cfg(feature = "test")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_test_panic(err: *mut SiltError) -> Status {
+    // SAFETY: a struct of the header, or NULL.
+    unsafe { guard(err, || panic!("as it was asked to")) }
+}

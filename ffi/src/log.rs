@@ -1,0 +1,494 @@
+//! One partition.
+
+use std::ffi::c_char;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, TryLockError};
+
+use engine::dir::settings::{Layers, Resolver};
+use engine::io::{IoChoice, Storage, open_disk};
+use engine::log::{
+    AppendInfo, AppendScratch, FolderName, LeaderAppend, Log, LogConfig, OpenOptions,
+};
+use engine::record::validate::AppendOrigin;
+use engine::segment::OpenFiles;
+use engine::state::live::VerificationGuard;
+use engine::uuid::Uuid;
+use engine::{Error, Kind};
+
+use crate::error::{Outcome, SiltError, Status, guard, invalid};
+use crate::handle::{Handle, Object, on};
+use crate::memory::{
+    Growing, bytes_of, check_struct, fill, items_of, items_of_mut, path, read_struct, text,
+    write_if_wanted, write_plain, write_struct,
+};
+use crate::types::{Append, Appended, Config, Epoch, LogOptions, Offsets, Segment, TimeOffset};
+
+/// What is behind a `silt_log_t`.
+pub struct LogObject {
+    pub log: Arc<Log>,
+    /// Memory of whoever appends as a leader.
+    scratch: Mutex<AppendScratch>,
+}
+
+impl Object for LogObject {
+    const MAGIC: u64 = 0x7369_6c74_5f6c_6f67;
+}
+
+impl LogObject {
+    pub fn new(log: Arc<Log>) -> Self {
+        LogObject { log, scratch: Mutex::default() }
+    }
+}
+
+const UNCLEAN: u32 = 1;
+const KEEP_LOST: u32 = 2;
+
+/// The disk of this machine, spoken to as chosen.
+pub fn disk(io: u32) -> Outcome<Arc<dyn Storage>> {
+    let choice = match io {
+        0 => IoChoice::Auto,
+        1 => IoChoice::Syscalls,
+        2 => IoChoice::Uring,
+        _ => return invalid("io is none of SILT_IO_"),
+    };
+    Ok(open_disk(choice)?.into())
+}
+
+/// The settings of a topic in their text form.
+///
+/// # Safety
+/// Each name and value is NULL or ends with a NUL.
+pub unsafe fn topic_config(topic: &str, configs: &[Config]) -> Outcome<LogConfig> {
+    let mut layers = Layers::default();
+    for config in configs {
+        // SAFETY: the caller's promise.
+        let name = unsafe { text(config.name)? };
+        // SAFETY: the caller's promise.
+        let value = unsafe { text(config.value)? };
+        layers.overrides.push((name.to_owned(), value.to_owned()));
+    }
+    Ok(Resolver::new(layers)?.topic(topic, None)?.log_config(topic, true))
+}
+
+unsafe fn open(dir: &Path, options: &LogOptions) -> Outcome<LogObject> {
+    if options.flags & !(UNCLEAN | KEEP_LOST) != 0 {
+        return invalid("flags are none of SILT_LOG_");
+    }
+    let name = dir.file_name().and_then(|name| FolderName::parse(&name.to_string_lossy()));
+    let Some(name) = name else {
+        let message = "the name is none of a partition's directory";
+        return Err(Error::new(Kind::InvalidArgument, message).in_file(dir).into());
+    };
+    // SAFETY: the caller's array.
+    let configs = unsafe { items_of(options.configs, u64::from(options.config_count))? };
+    // SAFETY: the caller's texts.
+    let config = unsafe { topic_config(&name.topic, configs)? };
+    let topic_id = Uuid(options.topic_id);
+    let defaults = OpenOptions::default();
+    let open = OpenOptions {
+        clean_shutdown: options.flags & UNCLEAN == 0,
+        keep_lost: options.flags & KEEP_LOST != 0,
+        recovery_point: options.recovery_point,
+        log_start_offset: options.log_start_offset,
+        topic_id: (topic_id != Uuid::ZERO).then_some(topic_id),
+        open_files: match usize::try_from(options.open_files_max) {
+            Ok(0) | Err(_) => defaults.open_files,
+            Ok(count) => OpenFiles::new(count),
+        },
+        now_ms: options.now_ms,
+        producers: defaults.producers,
+    };
+    Ok(LogObject::new(Arc::new(Log::open(disk(options.io)?, dir, config, &open)?)))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_open(
+    dir: *const c_char,
+    options: *const LogOptions,
+    log: *mut *mut Handle<LogObject>,
+    err: *mut SiltError,
+) -> Status {
+    let body = || {
+        // SAFETY: the caller's text.
+        let dir = PathBuf::from(unsafe { path(dir)? });
+        let options = match options.is_null() {
+            true => LogOptions::INIT,
+            // SAFETY: a struct of the header.
+            false => unsafe { read_struct(options)? },
+        };
+        if log.is_null() || !log.is_aligned() {
+            return invalid("the place for the log is NULL or not aligned");
+        }
+        // SAFETY: the caller's array and texts.
+        let object = unsafe { open(&dir, &options)? };
+        // SAFETY: not NULL, and aligned.
+        unsafe { write_plain(log, Handle::give(object)) }
+    };
+    // SAFETY: a struct of the header, or NULL.
+    unsafe { guard(err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_stop(log: *mut Handle<LogObject>, err: *mut SiltError) -> Status {
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, |it: &LogObject| Ok(it.log.close()?)) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_close(log: *mut Handle<LogObject>) {
+    let body = || {
+        // SAFETY: an object of the caller's, which it gives back.
+        unsafe { Handle::close(log) };
+        Ok(())
+    };
+    // SAFETY: nobody is told.
+    unsafe { guard(std::ptr::null_mut(), body) };
+}
+
+fn leader_append(append: &Append) -> Outcome<LeaderAppend> {
+    let origin = match append.origin {
+        0 => AppendOrigin::Client,
+        1 => AppendOrigin::Coordinator,
+        _ => return invalid("origin is none of SILT_ORIGIN_"),
+    };
+    let transaction_version = match i16::try_from(append.transaction_version) {
+        Ok(0) => None,
+        Ok(version @ 1..) => Some(version),
+        _ => return invalid("transaction_version is no version"),
+    };
+    let Append { leader_epoch, now_ms, .. } = *append;
+    let guard = VerificationGuard::SENTINEL;
+    Ok(LeaderAppend { leader_epoch, origin, guard, transaction_version, now_ms })
+}
+
+fn appended(info: &AppendInfo) -> Appended {
+    let flags = [(info.is_duplicate, 1), (info.has_rolled, 2), (info.flush_is_due, 4)];
+    Appended {
+        struct_size: 0,
+        flags: flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum(),
+        first_offset: info.first_offset.unwrap_or(-1),
+        last_offset: info.last_offset,
+        max_timestamp_ms: info.max_timestamp_ms,
+        log_append_time_ms: info.log_append_time_ms,
+        log_start_offset: info.log_start_offset,
+        size_bytes: info.size_bytes,
+    }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_append_leader(
+    log: *mut Handle<LogObject>,
+    records: *mut u8,
+    size_bytes: u64,
+    append: *const Append,
+    out: *mut Appended,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        // SAFETY: the caller's bytes, which nobody else looks at meanwhile.
+        let records = unsafe { items_of_mut(records, size_bytes)? };
+        // SAFETY: a struct of the header.
+        let append = leader_append(&unsafe { read_struct(append)? })?;
+        // SAFETY: a struct of the header.
+        unsafe { check_struct(out)? };
+        let mut scratch = match it.scratch.try_lock() {
+            Ok(scratch) => scratch,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let message = "another thread is writing to this log";
+                return Err(Error::new(Kind::Conflict, message).in_file(&it.log.dir()).into());
+            }
+        };
+        let info = it.log.append_as_leader(records, &append, &mut scratch)?;
+        // SAFETY: a struct of the header.
+        unsafe { write_struct(out, &appended(&info)) }
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_append_follower(
+    log: *mut Handle<LogObject>,
+    records: *const u8,
+    size_bytes: u64,
+    leader_epoch: i32,
+    now_ms: i64,
+    out: *mut Appended,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        // SAFETY: the caller's bytes.
+        let records = unsafe { bytes_of(records, size_bytes)? };
+        // SAFETY: a struct of the header.
+        unsafe { check_struct(out)? };
+        let info = it.log.append_as_follower(records, leader_epoch, now_ms)?;
+        // SAFETY: a struct of the header.
+        unsafe { write_struct(out, &appended(&info)) }
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_flush(
+    log: *mut Handle<LogObject>,
+    now_ms: i64,
+    err: *mut SiltError,
+) -> Status {
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, |it: &LogObject| Ok(it.log.flush(true, now_ms)?)) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_roll(
+    log: *mut Handle<LogObject>,
+    now_ms: i64,
+    base_offset: *mut i64,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        let base = it.log.roll(now_ms)?;
+        // SAFETY: the caller's number, or NULL.
+        unsafe { write_if_wanted(base_offset, base) }
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_truncate_to(
+    log: *mut Handle<LogObject>,
+    offset: i64,
+    now_ms: i64,
+    err: *mut SiltError,
+) -> Status {
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, |it: &LogObject| Ok(it.log.truncate_to(offset, now_ms).map(drop)?)) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_truncate_fully(
+    log: *mut Handle<LogObject>,
+    offset: i64,
+    log_start_offset: i64,
+    now_ms: i64,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        let log_start = match log_start_offset {
+            -1 => None,
+            start if start < 0 => return invalid("log_start_offset is negative"),
+            start => Some(start),
+        };
+        Ok(it.log.truncate_fully_and_start_at(offset, log_start, now_ms)?)
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_offsets(
+    log: *const Handle<LogObject>,
+    out: *mut Offsets,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        let log = &it.log;
+        let segments = log.segments();
+        let offsets = Offsets {
+            struct_size: 0,
+            segment_count: u32::try_from(segments.count()).unwrap_or(u32::MAX),
+            log_start_offset: log.log_start_offset(),
+            local_log_start_offset: log.local_log_start_offset(),
+            high_watermark: log.high_watermark(),
+            last_stable_offset: log.last_stable_offset(),
+            log_end_offset: log.log_end_offset(),
+            recovery_point: log.recovery_point(),
+            highest_remote_offset: log.highest_remote_offset(),
+            size_bytes: segments.size_bytes(),
+        };
+        // SAFETY: a struct of the header.
+        unsafe { write_struct(out, &offsets) }
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_set_high_watermark(
+    log: *mut Handle<LogObject>,
+    high_watermark: i64,
+    set: *mut i64,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        let now = it.log.update_high_watermark(high_watermark)?;
+        // SAFETY: the caller's number, or NULL.
+        unsafe { write_if_wanted(set, now) }
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_advance_start(
+    log: *mut Handle<LogObject>,
+    offset: i64,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| Ok(it.log.maybe_increment_log_start_offset(offset).map(drop)?);
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_retain(
+    log: *mut Handle<LogObject>,
+    now_ms: i64,
+    removed: *mut u64,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        let count = it.log.delete_old_segments(now_ms)?;
+        // SAFETY: the caller's number, or NULL.
+        unsafe { write_if_wanted(removed, u64::try_from(count).unwrap_or(u64::MAX)) }
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_delete_due_files(
+    log: *mut Handle<LogObject>,
+    now_ms: i64,
+    removed: *mut u64,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        let count = it.log.delete_due_files(now_ms)?;
+        // SAFETY: the caller's number, or NULL.
+        unsafe { write_if_wanted(removed, u64::try_from(count).unwrap_or(u64::MAX)) }
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_segments(
+    log: *const Handle<LogObject>,
+    out: *mut Segment,
+    capacity: u32,
+    count: *mut u32,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        let segments = it.log.segments();
+        let items = segments.iter().map(|segment| Segment {
+            base_offset: segment.base_offset(),
+            size_bytes: segment.size_bytes(),
+            max_timestamp_ms: segment.known_max_timestamp().map_or(-1, |(time, _)| time),
+            reserved: 0,
+        });
+        // SAFETY: the caller's array and number.
+        unsafe { fill(out, capacity, count, items) }
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_epochs(
+    log: *const Handle<LogObject>,
+    out: *mut Epoch,
+    capacity: u32,
+    count: *mut u32,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        let epochs = it.log.leader_epochs();
+        let items = epochs.entries().iter().map(|entry| Epoch {
+            start_offset: entry.start_offset,
+            epoch: entry.epoch,
+            reserved: 0,
+        });
+        // SAFETY: the caller's array and number.
+        unsafe { fill(out, capacity, count, items) }
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_epoch_end(
+    log: *const Handle<LogObject>,
+    epoch: i32,
+    found: *mut i32,
+    end_offset: *mut i64,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        let (epoch, end) = it.log.end_offset_for_epoch(epoch);
+        // SAFETY: the caller's number.
+        unsafe { write_plain(found, epoch)? };
+        // SAFETY: the caller's number.
+        unsafe { write_plain(end_offset, end) }
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_assign_epoch(
+    log: *mut Handle<LogObject>,
+    epoch: i32,
+    start_offset: i64,
+    err: *mut SiltError,
+) -> Status {
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, |it: &LogObject| Ok(it.log.assign_epoch_start(epoch, start_offset)?)) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_offset_for_time(
+    log: *const Handle<LogObject>,
+    timestamp_ms: i64,
+    out: *mut TimeOffset,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        let Some(found) = it.log.offset_for_timestamp(timestamp_ms)? else {
+            let message = format!("no record has a timestamp of {timestamp_ms} or later");
+            return Err(Error::new(Kind::NotFound, message).in_file(&it.log.dir()).into());
+        };
+        let found = TimeOffset {
+            timestamp_ms: found.timestamp_ms,
+            offset: found.offset,
+            leader_epoch: found.leader_epoch.unwrap_or(-1),
+            reserved: 0,
+        };
+        // SAFETY: the caller's struct.
+        unsafe { write_plain(out, found) }
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}

@@ -1,0 +1,225 @@
+//! Reading: ranges of files with their leases, and copies.
+
+use std::sync::Arc;
+
+use engine::index::AbortedTxn;
+use engine::log::{FetchOptions, Fetched, FileRange, Isolation, RangeLease};
+
+use crate::error::{Failure, OK, Outcome, SHORT_BUFFER, SiltError, Status, guard, invalid};
+use crate::handle::{Handle, on};
+use crate::log::LogObject;
+use crate::memory::{fill, items_of, items_of_mut, write_plain};
+use crate::types::{Aborted, Fetch, Range};
+
+const MIN_ONE: u32 = 1;
+const FIRST_INCOMPLETE: u32 = 1;
+
+/// No bytes.
+const NOTHING: Range = Range {
+    fd: -1,
+    flags: 0,
+    position: 0,
+    size_bytes: 0,
+    base_offset: -1,
+    segment_base_offset: -1,
+    lease: 0,
+    truncations: 0,
+    aborted_count: 0,
+};
+
+fn options(fetch: &Fetch) -> Outcome<FetchOptions> {
+    let isolation = match fetch.up_to {
+        0 => Isolation::LogEnd,
+        1 => Isolation::HighWatermark,
+        2 => Isolation::Committed,
+        _ => return invalid("up_to is none of SILT_UP_TO_"),
+    };
+    if fetch.flags & !MIN_ONE != 0 {
+        return invalid("flags are none of SILT_FETCH_");
+    }
+    let min_one_message = fetch.flags & MIN_ONE != 0;
+    Ok(FetchOptions { max_bytes: fetch.max_bytes, isolation, min_one_message })
+}
+
+/// Tells the aborted transactions that fit; whether that is all.
+unsafe fn tell_aborted(fetch: &Fetch, aborted: &[AbortedTxn], range: &mut Range) -> Outcome<bool> {
+    let capacity = if fetch.aborted.is_null() { 0 } else { u64::from(fetch.aborted_capacity) };
+    // SAFETY: the caller's array.
+    let slots = unsafe { items_of_mut(fetch.aborted, capacity)? };
+    for (slot, txn) in slots.iter_mut().zip(aborted) {
+        *slot = aborted_of(txn);
+    }
+    range.aborted_count = u32::try_from(aborted.len()).unwrap_or(u32::MAX);
+    Ok(fetch.aborted.is_null() || aborted.len() <= slots.len())
+}
+
+fn aborted_of(txn: &AbortedTxn) -> Aborted {
+    let AbortedTxn { producer_id, first_offset, last_offset, .. } = *txn;
+    Aborted { producer_id, first_offset, last_offset }
+}
+
+/// A range with its lease, which the caller gives back.
+fn leased(fetched: Fetched) -> Outcome<Range> {
+    let place = fetched.place;
+    let mut range = Range {
+        base_offset: place.offset,
+        segment_base_offset: place.segment_base_offset,
+        position: place.position,
+        flags: if fetched.first_entry_incomplete { FIRST_INCOMPLETE } else { 0 },
+        ..NOTHING
+    };
+    let Some(bytes) = fetched.range else { return Ok(range) };
+    let Some(fd) = descriptor(&bytes) else { return invalid("the file has no descriptor") };
+    range.fd = fd;
+    range.position = bytes.position();
+    range.size_bytes = bytes.size_bytes();
+    range.truncations = bytes.truncations();
+    let address = Arc::into_raw(bytes.into_lease()).expose_provenance();
+    range.lease = u64::try_from(address).unwrap_or(0);
+    Ok(range)
+}
+
+fn descriptor(range: &FileRange) -> Option<i32> {
+    use std::os::fd::AsRawFd;
+    range.file().descriptor().map(|file| file.as_raw_fd())
+}
+
+unsafe fn locate(fetch: &Fetch, out: &mut Range) -> Outcome<Status> {
+    // SAFETY: an object of the caller's.
+    let object = unsafe { Handle::get(fetch.log)? };
+    let mut fetched = object.log.locate(fetch.offset, &options(fetch)?)?;
+    let aborted = fetched.aborted.take().unwrap_or_default();
+    let mut told = NOTHING;
+    // SAFETY: the caller's array.
+    let is_all = unsafe { tell_aborted(fetch, &aborted, &mut told)? };
+    *out = Range { aborted_count: told.aborted_count, ..leased(fetched)? };
+    Ok(if is_all { OK } else { SHORT_BUFFER })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_locate(
+    fetches: *const Fetch,
+    count: u32,
+    out: *mut Range,
+    status: *mut Status,
+    err: *mut SiltError,
+) -> Status {
+    let body = || {
+        // SAFETY: the caller's array.
+        let fetches = unsafe { items_of(fetches, u64::from(count))? };
+        // SAFETY: the caller's array.
+        let ranges = unsafe { items_of_mut(out, u64::from(count))? };
+        // SAFETY: the caller's array.
+        let statuses = unsafe { items_of_mut(status, u64::from(count))? };
+        for ((fetch, range), status) in fetches.iter().zip(ranges).zip(statuses) {
+            *range = NOTHING;
+            // SAFETY: an object and an array of the caller's.
+            *status = unsafe { locate(fetch, range) }.unwrap_or_else(|failure| failure.status());
+        }
+        Ok(())
+    };
+    // SAFETY: a struct of the header, or NULL.
+    unsafe { guard(err, body) }
+}
+
+/// The lease behind its number.
+fn lease_at(lease: u64) -> *const RangeLease {
+    std::ptr::with_exposed_provenance(usize::try_from(lease).unwrap_or(0))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_range_is_intact(range: *const Range) -> i32 {
+    // SAFETY: the caller's struct, or NULL.
+    let Some(range) = (unsafe { range.as_ref() }) else { return 0 };
+    // SAFETY: a lease that was given and not released.
+    let Some(lease) = (unsafe { lease_at(range.lease).as_ref() }) else { return 0 };
+    i32::from(lease.truncations() == range.truncations)
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_leases_release(
+    leases: *const u64,
+    count: u32,
+    err: *mut SiltError,
+) -> Status {
+    let body = || {
+        // SAFETY: the caller's array.
+        let leases = unsafe { items_of(leases, u64::from(count))? };
+        for &lease in leases.iter().filter(|&&lease| lease != 0) {
+            // SAFETY: it was given by `silt_locate` and is released once.
+            drop(unsafe { Arc::from_raw(lease_at(lease)) });
+        }
+        Ok(())
+    };
+    // SAFETY: a struct of the header, or NULL.
+    unsafe { guard(err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_read(
+    fetch: *const Fetch,
+    bytes: *mut u8,
+    capacity: u64,
+    out: *mut Range,
+    err: *mut SiltError,
+) -> Status {
+    let body = || {
+        // SAFETY: the caller's array of one.
+        let [fetch] = (unsafe { items_of(fetch, 1)? }) else { return invalid("no fetch") };
+        // SAFETY: the caller's bytes.
+        let bytes = unsafe { items_of_mut(bytes, capacity)? };
+        // SAFETY: an object of the caller's.
+        let object = unsafe { Handle::get(fetch.log)? };
+        let mut options = options(fetch)?;
+        options.max_bytes = options.max_bytes.min(u32::try_from(capacity).unwrap_or(u32::MAX));
+        let read = object.log.read(fetch.offset, &options)?;
+        let Some(target) = bytes.get_mut(..read.bytes.len()) else {
+            let why = "the first batch is larger than the buffer";
+            return Err(Failure::Call(SHORT_BUFFER, why));
+        };
+        target.copy_from_slice(&read.bytes);
+        let mut range = Range {
+            size_bytes: u64::try_from(read.bytes.len()).unwrap_or(u64::MAX),
+            base_offset: read.place.offset,
+            segment_base_offset: read.place.segment_base_offset,
+            position: read.place.position,
+            ..NOTHING
+        };
+        // SAFETY: the caller's array.
+        let is_all = unsafe {
+            tell_aborted(fetch, read.aborted.as_deref().unwrap_or_default(), &mut range)?
+        };
+        // SAFETY: the caller's struct.
+        unsafe { write_plain(out, range)? };
+        match is_all {
+            true => Ok(()),
+            false => Err(Failure::Call(SHORT_BUFFER, "not all aborted transactions fit")),
+        }
+    };
+    // SAFETY: a struct of the header, or NULL.
+    unsafe { guard(err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_log_aborted(
+    log: *const Handle<LogObject>,
+    from: i64,
+    to: i64,
+    out: *mut Aborted,
+    capacity: u32,
+    count: *mut u32,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &LogObject| {
+        let found = it.log.aborted_transactions(from, to)?;
+        // SAFETY: the caller's array and number.
+        unsafe { fill(out, capacity, count, found.iter().map(aborted_of)) }
+    };
+    // SAFETY: an object of the caller's.
+    unsafe { on(log, err, body) }
+}

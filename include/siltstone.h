@@ -1,0 +1,535 @@
+/*
+ * siltstone.h - the storage engine for Kafka-format logs, for C and everything that calls C.
+ *
+ * What is on disk is byte for byte what Apache Kafka 4.3.1 writes and reads. This header is the
+ * manual; docs/ABI.md says how the interface grows.
+ *
+ * FIRST STEPS
+ *
+ *     silt_error_t error = SILT_ERROR_INIT;
+ *     silt_log_t *log = NULL;
+ *     if (silt_log_open("/var/lib/broker/orders-0", NULL, &log, &error) != SILT_OK) {
+ *         fprintf(stderr, "%s\n", error.message);
+ *         return 1;
+ *     }
+ *     ... silt_log_append_leader, silt_locate, silt_log_flush ...
+ *     silt_log_stop(log, now_ms, &error);
+ *     silt_log_close(log);
+ *
+ * ERRORS
+ *
+ * Every function that can fail returns a silt_status_t: SILT_OK, or one of the negative SILT_E_
+ * codes. Its last parameter is the caller's silt_error_t, which may be NULL; it is written when the
+ * function fails, and left alone when it does not. Results are written on success alone, but for
+ * calls that take many items: those write the status of each item in any case.
+ *
+ * MEMORY
+ *
+ * All memory is the caller's, but for the opaque objects. Nothing that the library returns is ever
+ * given to free(). Where a function fills an array, *count says how many items there are; when that
+ * is more than the capacity, SILT_E_SHORT_BUFFER comes back, *count is set and the array holds the
+ * first of them. A capacity of 0 with a NULL array asks for the count.
+ * A NULL pointer where something must be is SILT_E_INVALID_ARGUMENT, never a crash.
+ *
+ * THREADS
+ *
+ *     object              calls at the same time
+ *     ------------------  -----------------------------------------------------------------
+ *     silt_log_t          any number of readers; one that writes (append, roll, truncate, retain),
+ *                         a second one gets SILT_E_CONFLICT and nothing happens
+ *     silt_engine_t       any
+ *     silt_index_t        any number of look-ups; one that writes, as above
+ *     leases              any
+ *     plain structs       the caller's business
+ *
+ * No call may run on an object while another thread closes it, or after that: what is found out of
+ * such misuse gets SILT_E_CLOSED. Leases and the ranges that they keep open outlive the log. The
+ * library starts no thread and calls nobody but the progress function that it is given, on the
+ * caller's thread. It has no thread-local state, no signal handler and prints nothing. After fork()
+ * the objects of the parent cannot be used in the child: SILT_E_FORKED.
+ *
+ * SIGNALS
+ *
+ * No file is mapped: what the library looks at is read into memory of its own, so a file that
+ * shrinks or a disk that fails is an error code and not SIGBUS. The exception is memory that the
+ * caller gives: if that is a map of a file, its faults are the caller's.
+ *
+ * GROWTH
+ *
+ * A struct that begins with struct_size is made by its _INIT macro. Structs only grow at their end,
+ * and 0 is the default of every field that is added: a caller of an older header works with a newer
+ * library, and a newer caller with an older library is told SILT_E_UNSUPPORTED when it asks for what
+ * that library does not know. Codes keep their numbers for ever.
+ */
+#ifndef SILTSTONE_H
+#define SILTSTONE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__) && !defined(SILT_STATIC)
+#define SILT_API __attribute__((visibility("default")))
+#else
+#define SILT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SILT_VERSION_MAJOR 0
+#define SILT_VERSION_MINOR 1
+#define SILT_VERSION_PATCH 0
+
+/* The version of this interface: silt_abi_version() of the library must be the same. */
+#define SILT_ABI_VERSION 1
+
+/* ---- Status codes and errors ------------------------------------------------------------------ */
+
+typedef int32_t silt_status_t;
+
+enum {
+    SILT_OK = 0,
+    SILT_E_IO = -1,               /* the system refused: see os_errno */
+    SILT_E_CORRUPT = -2,          /* bytes are not what their format says */
+    SILT_E_NOT_FOUND = -3,        /* a file, segment or offset that is not there */
+    SILT_E_OUT_OF_RANGE = -4,     /* an offset, position or slot outside of what there is */
+    SILT_E_INVALID_ARGUMENT = -5, /* a call that makes no sense */
+    SILT_E_CONFLICT = -6,         /* somebody else holds it, or the state does not allow it now */
+    SILT_E_UNSUPPORTED = -7,      /* a version, magic, codec or struct that this library lacks */
+    SILT_E_LIMIT = -8,            /* a limit of size, memory or count was reached */
+    SILT_E_CLOSED = -9,           /* the object is closed */
+    SILT_E_CANCELLED = -10,       /* the caller cancelled */
+    SILT_E_SHORT_BUFFER = -11,    /* the array is too small; the count that is needed was set */
+    SILT_E_BUG = -12,             /* a fault of the library; the object cannot be used any more */
+    SILT_E_FORKED = -13           /* the object belongs to the parent process */
+};
+
+/* Why an append was refused, in detail_code; the comment has Kafka's protocol error code. */
+enum {
+    SILT_DETAIL_NONE = 0,
+    SILT_DETAIL_CORRUPT_MESSAGE = 2,                /* 2 */
+    SILT_DETAIL_MESSAGE_TOO_LARGE = 10,             /* 10 */
+    SILT_DETAIL_RECORD_LIST_TOO_LARGE = 18,         /* 18 */
+    SILT_DETAIL_INVALID_TIMESTAMP = 32,             /* 32 */
+    SILT_DETAIL_UNSUPPORTED_FOR_MESSAGE_FORMAT = 43,/* 43 */
+    SILT_DETAIL_OUT_OF_ORDER_SEQUENCE = 45,         /* 45 */
+    SILT_DETAIL_INVALID_PRODUCER_EPOCH = 47,        /* 47 */
+    SILT_DETAIL_INVALID_TXN_STATE = 48,             /* 48 */
+    SILT_DETAIL_TRANSACTION_COORDINATOR_FENCED = 52,/* 52 */
+    SILT_DETAIL_UNSUPPORTED_COMPRESSION_TYPE = 76,  /* 76 */
+    SILT_DETAIL_INVALID_RECORD = 87,                /* 87 */
+    SILT_DETAIL_UNEXPECTED_APPEND_OFFSET = 1001     /* no code of the protocol */
+};
+
+/* What went wrong. Numbers that are not known are -1. */
+typedef struct silt_error {
+    uint32_t struct_size;
+    silt_status_t code;
+    int32_t os_errno;    /* 0 when no system call failed */
+    int32_t detail_code; /* SILT_DETAIL_ */
+    int64_t offset;      /* of the log */
+    int64_t position;    /* byte of the file */
+    char message[224];   /* UTF-8, cut where it is too long, always with its NUL */
+} silt_error_t;
+
+#define SILT_ERROR_INIT { (uint32_t)sizeof(silt_error_t), 0, 0, 0, -1, -1, { 0 } }
+
+/* The name of a code, such as "SILT_E_IO"; "SILT_E_?" for a number that is none. */
+SILT_API const char *silt_status_name(silt_status_t status);
+
+/* ---- The library ------------------------------------------------------------------------------ */
+
+/* SILT_ABI_VERSION of the library. */
+SILT_API uint32_t silt_abi_version(void);
+
+/* The version of the library, "0.1.0". */
+SILT_API const char *silt_version(void);
+
+enum {
+    SILT_BUILD_IO_URING = 1 /* the kernel and its sandbox allow io_uring here and now */
+};
+
+typedef struct silt_build_info {
+    uint32_t struct_size;
+    uint32_t abi_version;
+    uint32_t flags; /* SILT_BUILD_ */
+    uint32_t reserved;
+    char target[48]; /* "x86_64-linux" */
+} silt_build_info_t;
+
+#define SILT_BUILD_INFO_INIT { (uint32_t)sizeof(silt_build_info_t), 0, 0, 0, { 0 } }
+
+/* What the library was built for and found on this machine. Asks the kernel once a call. */
+SILT_API silt_status_t silt_build_info(silt_build_info_t *out, silt_error_t *err);
+
+/* ---- Bytes: pure functions over the caller's memory --------------------------------------------- */
+
+/* CRC-32C of some bytes, going on from the one of those before; 0 to begin with. */
+SILT_API uint32_t silt_crc32c(uint32_t crc, const void *bytes, uint64_t size_bytes);
+
+enum {
+    SILT_BATCH_TRANSACTIONAL = 1,
+    SILT_BATCH_CONTROL = 2,
+    SILT_BATCH_LOG_APPEND_TIME = 4,
+    SILT_BATCH_DELETE_HORIZON = 8 /* base_timestamp_ms is the delete horizon */
+};
+
+/* The header of a record batch. What an old format does not have is -1. */
+typedef struct silt_batch {
+    int64_t base_offset;
+    int64_t last_offset; /* inclusive */
+    int64_t base_timestamp_ms;
+    int64_t max_timestamp_ms;
+    int64_t producer_id;
+    uint64_t position; /* its first byte in the bytes that were given */
+    uint32_t size_bytes;
+    uint32_t crc;
+    int32_t leader_epoch;
+    int32_t base_sequence;
+    int32_t record_count;
+    int16_t producer_epoch;
+    int8_t magic;
+    uint8_t codec; /* 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd */
+    uint32_t flags; /* SILT_BATCH_ */
+    uint32_t reserved;
+} silt_batch_t;
+
+/*
+ * Reads the headers of the batches that lie in some bytes. Checksums are not looked at. Ends at the
+ * first batch that is not whole: *consumed_bytes says where that is. At most `capacity` headers are
+ * written; SILT_E_SHORT_BUFFER says that there are more, and *consumed_bytes where they begin.
+ * SILT_E_CORRUPT for bytes that are no batch, with their position.
+ */
+SILT_API silt_status_t silt_batch_parse(const void *bytes, uint64_t size_bytes, silt_batch_t *out,
+                                        uint32_t capacity, uint32_t *count,
+                                        uint64_t *consumed_bytes, silt_error_t *err);
+
+/*
+ * Checks frames and checksums. *valid_bytes is where the last good batch ends, and is written in any
+ * case: SILT_E_CORRUPT tells what is wrong behind it.
+ */
+SILT_API silt_status_t silt_batch_validate(const void *bytes, uint64_t size_bytes,
+                                           uint64_t *valid_bytes, silt_error_t *err);
+
+/* What a walk over the bytes of a .log file has found. */
+typedef struct silt_rebuilt {
+    uint32_t struct_size;
+    uint32_t batch_count;
+    uint64_t valid_bytes; /* where the log must be cut */
+    int64_t next_offset;
+    int64_t max_timestamp_ms;  /* -1 for none */
+    uint64_t offset_index_size_bytes;
+    uint64_t time_index_size_bytes;
+} silt_rebuilt_t;
+
+#define SILT_REBUILT_INIT { (uint32_t)sizeof(silt_rebuilt_t), 0, 0, 0, -1, 0, 0 }
+
+/*
+ * Walks the bytes of a whole segment and makes its offset and time index as Kafka's recovery does:
+ * an entry behind every `index_interval_bytes` of log, of at most `index_size_bytes_max` each (0:
+ * Kafka's defaults). A tail that is torn or damaged ends the walk and is no error: valid_bytes
+ * says where. The indexes go to `offset_index` and `time_index`; either may be NULL with capacity 0
+ * when its bytes are not wanted. SILT_E_SHORT_BUFFER when one does not fit: the sizes in *out are
+ * those that are needed.
+ */
+SILT_API silt_status_t silt_segment_rebuild(const void *bytes, uint64_t size_bytes,
+                                            int64_t base_offset, uint32_t index_interval_bytes,
+                                            uint32_t index_size_bytes_max, void *offset_index,
+                                            uint64_t offset_index_capacity, void *time_index,
+                                            uint64_t time_index_capacity, silt_rebuilt_t *out,
+                                            silt_error_t *err);
+
+/* ---- One partition ------------------------------------------------------------------------------ */
+
+typedef struct silt_log silt_log_t;
+
+/* A setting of a topic, by Kafka's name and in its text form: { "segment.bytes", "1048576" }. */
+typedef struct silt_config {
+    const char *name;
+    const char *value;
+} silt_config_t;
+
+enum {
+    SILT_LOG_UNCLEAN = 1,  /* the directory was not stopped cleanly: recover from the recovery point */
+    SILT_LOG_KEEP_LOST = 2 /* keep what recovery cuts off beside, in .log.lost files */
+};
+
+enum {
+    SILT_IO_DEFAULT = 0, /* io_uring where it pays and is allowed, else system calls */
+    SILT_IO_SYSCALLS = 1,
+    SILT_IO_URING = 2    /* SILT_E_UNSUPPORTED where it is not allowed */
+};
+
+typedef struct silt_log_options {
+    uint32_t struct_size;
+    uint32_t flags; /* SILT_LOG_ */
+    const silt_config_t *configs;
+    uint32_t config_count;
+    uint32_t io;              /* SILT_IO_ */
+    int64_t recovery_point;   /* the line of recovery-point-offset-checkpoint */
+    int64_t log_start_offset; /* the line of log-start-offset-checkpoint */
+    int64_t now_ms;
+    uint8_t topic_id[16];     /* all 0: not known */
+    uint32_t open_files_max;  /* 0: 100 */
+    uint32_t reserved;
+} silt_log_options_t;
+
+#define SILT_LOG_OPTIONS_INIT \
+    { (uint32_t)sizeof(silt_log_options_t), 0, NULL, 0, 0, 0, 0, 0, { 0 }, 0, 0 }
+
+/*
+ * Opens the log of a partition directory such as ".../orders-0"; a directory that is missing is
+ * made, its parent must be there. NULL options: the defaults, after a clean stop.
+ * Errors: SILT_E_INVALID_ARGUMENT for a name that is no partition's or a setting that Kafka would
+ * refuse; SILT_E_CONFLICT for another topic id; SILT_E_CORRUPT, SILT_E_IO.
+ */
+SILT_API silt_status_t silt_log_open(const char *dir, const silt_log_options_t *options,
+                                     silt_log_t **log, silt_error_t *err);
+
+/*
+ * Ends a log as a clean stop does: makes it durable and writes its snapshot. Then every call on it
+ * but silt_log_close gives SILT_E_CLOSED. Not for logs of an engine, which stops them itself.
+ */
+SILT_API silt_status_t silt_log_stop(silt_log_t *log, silt_error_t *err);
+
+/* Gives the object back. NULL is fine. What was not flushed may be lost in a crash of the machine. */
+SILT_API void silt_log_close(silt_log_t *log);
+
+/* Who appends. */
+enum {
+    SILT_ORIGIN_CLIENT = 0,
+    SILT_ORIGIN_COORDINATOR = 1 /* markers of transactions, and Kafka's own topics */
+};
+
+typedef struct silt_append {
+    uint32_t struct_size;
+    int32_t leader_epoch;
+    int64_t now_ms;
+    uint32_t origin;            /* SILT_ORIGIN_ */
+    int32_t transaction_version; /* of who wrote a marker: 1 or 2; 0 when it is not known */
+} silt_append_t;
+
+#define SILT_APPEND_INIT { (uint32_t)sizeof(silt_append_t), 0, 0, 0, 0 }
+
+enum {
+    SILT_APPENDED_DUPLICATE = 1, /* it was there already, with these offsets; nothing was written */
+    SILT_APPENDED_ROLLED = 2,    /* a segment was begun: a flush of those before is due */
+    SILT_APPENDED_FLUSH_DUE = 4  /* as many messages wait as flush.messages allows */
+};
+
+typedef struct silt_appended {
+    uint32_t struct_size;
+    uint32_t flags;              /* SILT_APPENDED_ */
+    int64_t first_offset;        /* -1 when nothing was appended */
+    int64_t last_offset;         /* inclusive; -1 when nothing was appended */
+    int64_t max_timestamp_ms;
+    int64_t log_append_time_ms;  /* -1 unless the topic's records have the time of the append */
+    int64_t log_start_offset;
+    uint64_t size_bytes;
+} silt_appended_t;
+
+#define SILT_APPENDED_INIT { (uint32_t)sizeof(silt_appended_t), 0, -1, -1, -1, -1, -1, 0 }
+
+/*
+ * Appends what a producer has sent: one batch. It is held against the rules of the topic and against
+ * the producer's sequences, and gets its offsets, leader epoch and, where the topic says so, its
+ * timestamp in `records` itself; these bytes are what is written, unless the topic has another codec.
+ * A refused append changes neither the log nor `records`; detail_code says why.
+ */
+SILT_API silt_status_t silt_log_append_leader(silt_log_t *log, void *records, uint64_t size_bytes,
+                                              const silt_append_t *append, silt_appended_t *out,
+                                              silt_error_t *err);
+
+/*
+ * Appends what a leader has sent, offsets and all: the bytes are written as they are. Batches of a
+ * later epoch than `leader_epoch` and a last batch that is not whole are left out; size_bytes says
+ * what was written.
+ */
+SILT_API silt_status_t silt_log_append_follower(silt_log_t *log, const void *records,
+                                                uint64_t size_bytes, int32_t leader_epoch,
+                                                int64_t now_ms, silt_appended_t *out,
+                                                silt_error_t *err);
+
+/* Makes durable what was appended before the call. After an error the log must be opened again. */
+SILT_API silt_status_t silt_log_flush(silt_log_t *log, int64_t now_ms, silt_error_t *err);
+
+/* Begins a new segment at the log end; its base offset goes to *base_offset, which may be NULL. */
+SILT_API silt_status_t silt_log_roll(silt_log_t *log, int64_t now_ms, int64_t *base_offset,
+                                     silt_error_t *err);
+
+/* Removes everything from `offset` on. */
+SILT_API silt_status_t silt_log_truncate_to(silt_log_t *log, int64_t offset, int64_t now_ms,
+                                            silt_error_t *err);
+
+/*
+ * Removes everything and goes on at `offset`. The log start is `log_start_offset`, which is below it
+ * where remote storage has the offsets between, and -1 for `offset` itself.
+ */
+SILT_API silt_status_t silt_log_truncate_fully(silt_log_t *log, int64_t offset,
+                                               int64_t log_start_offset, int64_t now_ms,
+                                               silt_error_t *err);
+
+typedef struct silt_offsets {
+    uint32_t struct_size;
+    uint32_t segment_count;
+    int64_t log_start_offset;
+    int64_t local_log_start_offset;
+    int64_t high_watermark;      /* exclusive */
+    int64_t last_stable_offset;  /* exclusive */
+    int64_t log_end_offset;      /* the offset of the next record */
+    int64_t recovery_point;      /* what lies before is durable */
+    int64_t highest_remote_offset; /* -1 when nothing is known to be uploaded */
+    uint64_t size_bytes;
+} silt_offsets_t;
+
+#define SILT_OFFSETS_INIT { (uint32_t)sizeof(silt_offsets_t), 0, -1, -1, -1, -1, -1, -1, -1, 0 }
+
+/* The offsets of a log, each as it is at the moment it is looked at. */
+SILT_API silt_status_t silt_log_offsets(const silt_log_t *log, silt_offsets_t *out,
+                                        silt_error_t *err);
+
+/* Sets the high watermark, within log start and log end; *set, which may be NULL, gets what it is. */
+SILT_API silt_status_t silt_log_set_high_watermark(silt_log_t *log, int64_t high_watermark,
+                                                   int64_t *set, silt_error_t *err);
+
+/* Raises the log start, up to the high watermark; a lower offset changes nothing. */
+SILT_API silt_status_t silt_log_advance_start(silt_log_t *log, int64_t offset, silt_error_t *err);
+
+/* Removes the segments that the topic's retention does not keep; *removed, which may be NULL, gets
+ * their number. Their files go with silt_log_delete_due_files. */
+SILT_API silt_status_t silt_log_retain(silt_log_t *log, int64_t now_ms, uint64_t *removed,
+                                       silt_error_t *err);
+
+/* Unlinks files whose file.delete.delay.ms is over; *removed, which may be NULL, gets their number. */
+SILT_API silt_status_t silt_log_delete_due_files(silt_log_t *log, int64_t now_ms,
+                                                 uint64_t *removed, silt_error_t *err);
+
+typedef struct silt_segment {
+    int64_t base_offset;
+    uint64_t size_bytes;
+    int64_t max_timestamp_ms; /* -1 for none, or not known without reading the index */
+    int64_t reserved;
+} silt_segment_t;
+
+/* The segments by rising base offset; the last one is written to. */
+SILT_API silt_status_t silt_log_segments(const silt_log_t *log, silt_segment_t *out,
+                                         uint32_t capacity, uint32_t *count, silt_error_t *err);
+
+typedef struct silt_epoch {
+    int64_t start_offset;
+    int32_t epoch;
+    int32_t reserved;
+} silt_epoch_t;
+
+/* The leader epochs, rising. */
+SILT_API silt_status_t silt_log_epochs(const silt_log_t *log, silt_epoch_t *out, uint32_t capacity,
+                                       uint32_t *count, silt_error_t *err);
+
+/*
+ * Where an epoch ends, exclusive: the answer to OffsetForLeaderEpoch. `found` gets the largest epoch
+ * that is not above the one asked for, and -1 with an end of -1 where there is none.
+ */
+SILT_API silt_status_t silt_log_epoch_end(const silt_log_t *log, int32_t epoch, int32_t *found,
+                                          int64_t *end_offset, silt_error_t *err);
+
+/* Says that batches from `start_offset` on are of `epoch`: what a new leader does first. */
+SILT_API silt_status_t silt_log_assign_epoch(silt_log_t *log, int32_t epoch, int64_t start_offset,
+                                             silt_error_t *err);
+
+typedef struct silt_time_offset {
+    int64_t timestamp_ms;
+    int64_t offset;
+    int32_t leader_epoch; /* -1 when it is not known */
+    int32_t reserved;
+} silt_time_offset_t;
+
+/* The first record that is as late as `timestamp_ms` or later; SILT_E_NOT_FOUND where there is none. */
+SILT_API silt_status_t silt_log_offset_for_time(const silt_log_t *log, int64_t timestamp_ms,
+                                                silt_time_offset_t *out, silt_error_t *err);
+
+/* ---- Reading -------------------------------------------------------------------------------------- */
+
+/* Up to where a reader may see. */
+enum {
+    SILT_UP_TO_LOG_END = 0,        /* followers */
+    SILT_UP_TO_HIGH_WATERMARK = 1, /* readers of uncommitted data */
+    SILT_UP_TO_LAST_STABLE = 2     /* readers of committed data */
+};
+
+enum {
+    SILT_FETCH_MIN_ONE = 1 /* a first batch larger than max_bytes is given whole */
+};
+
+/* An aborted transaction: the reader leaves out this producer's records from its first offset on. */
+typedef struct silt_aborted {
+    int64_t producer_id;
+    int64_t first_offset;
+    int64_t last_offset; /* of the abort marker */
+} silt_aborted_t;
+
+typedef struct silt_fetch {
+    const silt_log_t *log;
+    int64_t offset;
+    uint32_t max_bytes;
+    uint32_t up_to; /* SILT_UP_TO_ */
+    uint32_t flags; /* SILT_FETCH_ */
+    uint32_t aborted_capacity;
+    silt_aborted_t *aborted; /* for SILT_UP_TO_LAST_STABLE; NULL when they are not wanted */
+} silt_fetch_t;
+
+enum {
+    SILT_RANGE_FIRST_INCOMPLETE = 1 /* the first batch is larger than max_bytes and not whole */
+};
+
+/*
+ * Bytes of a log in an open file, to be sent by sendfile, splice or io_uring. The file stays open,
+ * through roll, deletion, truncation and close, until its lease is released. size_bytes 0: there is
+ * nothing to be seen, fd is -1 and lease is 0.
+ */
+typedef struct silt_range {
+    int32_t fd;
+    uint32_t flags; /* SILT_RANGE_ */
+    uint64_t position;
+    uint64_t size_bytes;
+    int64_t base_offset;         /* of the first batch, which may begin below the offset asked for */
+    int64_t segment_base_offset;
+    uint64_t lease;
+    uint32_t truncations;        /* for silt_range_is_intact */
+    uint32_t aborted_count;      /* how many there are, also beyond the capacity */
+} silt_range_t;
+
+/*
+ * Looks up many fetches, of one log or of many. Each item has its own status in status[i], which is
+ * written in any case; SILT_E_OUT_OF_RANGE is an offset that the log does not have. A range whose
+ * status is SILT_E_SHORT_BUFFER is good, but not all of its aborted transactions fitted. The call
+ * itself fails for NULL arrays alone.
+ */
+SILT_API silt_status_t silt_locate(const silt_fetch_t *fetches, uint32_t count, silt_range_t *out,
+                                   silt_status_t *status, silt_error_t *err);
+
+/* 1 when the log was not cut since the range was looked up, 0 when other bytes may stand there now:
+ * to be asked after the bytes were read. The lease must not have been released. */
+SILT_API int32_t silt_range_is_intact(const silt_range_t *range);
+
+/* Gives leases back; those that are 0 are passed over. Each may be released once. */
+SILT_API silt_status_t silt_leases_release(const uint64_t *leases, uint32_t count,
+                                           silt_error_t *err);
+
+/*
+ * Copies what a fetch gives into `bytes`, at most `capacity` and `max_bytes` of it. *out is as
+ * silt_locate has it, with no file and no lease; its size_bytes is what was copied.
+ */
+SILT_API silt_status_t silt_log_read(const silt_fetch_t *fetch, void *bytes, uint64_t capacity,
+                                     silt_range_t *out, silt_error_t *err);
+
+/* The aborted transactions that a reader of the offsets from `from` to `to`, exclusive, must know. */
+SILT_API silt_status_t silt_log_aborted(const silt_log_t *log, int64_t from, int64_t to,
+                                        silt_aborted_t *out, uint32_t capacity, uint32_t *count,
+                                        silt_error_t *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SILTSTONE_H */

@@ -45,8 +45,9 @@
  * No call may run on an object while another thread closes it, or after that: what is found out of
  * such misuse gets SILT_E_CLOSED. Leases and the ranges that they keep open outlive the log. The
  * library starts no thread and calls nobody but the progress function that it is given, on the
- * caller's thread. It has no thread-local state, no signal handler and prints nothing. After fork()
- * the objects of the parent cannot be used in the child: SILT_E_FORKED.
+ * caller's thread. It has no thread-local state and no signal handler, and it prints nothing but, on
+ * standard error, the place of a fault of its own (SILT_E_BUG). After fork() the objects of the
+ * parent cannot be used in the child: SILT_E_FORKED.
  *
  * SIGNALS
  *
@@ -75,6 +76,13 @@
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+
+/* For the _INIT macros. */
+#ifdef __cplusplus
+#define SILT_SIZE_OF(type) static_cast<uint32_t>(sizeof(type))
+#else
+#define SILT_SIZE_OF(type) (uint32_t)sizeof(type)
 #endif
 
 #define SILT_VERSION_MAJOR 0
@@ -133,7 +141,7 @@ typedef struct silt_error {
     char message[224];   /* UTF-8, cut where it is too long, always with its NUL */
 } silt_error_t;
 
-#define SILT_ERROR_INIT { (uint32_t)sizeof(silt_error_t), 0, 0, 0, -1, -1, { 0 } }
+#define SILT_ERROR_INIT { SILT_SIZE_OF(silt_error_t), 0, 0, 0, -1, -1, { 0 } }
 
 /* The name of a code, such as "SILT_E_IO"; "SILT_E_?" for a number that is none. */
 SILT_API const char *silt_status_name(silt_status_t status);
@@ -158,7 +166,7 @@ typedef struct silt_build_info {
     char target[48]; /* "x86_64-linux" */
 } silt_build_info_t;
 
-#define SILT_BUILD_INFO_INIT { (uint32_t)sizeof(silt_build_info_t), 0, 0, 0, { 0 } }
+#define SILT_BUILD_INFO_INIT { SILT_SIZE_OF(silt_build_info_t), 0, 0, 0, { 0 } }
 
 /* What the library was built for and found on this machine. Asks the kernel once a call. */
 SILT_API silt_status_t silt_build_info(silt_build_info_t *out, silt_error_t *err);
@@ -223,7 +231,7 @@ typedef struct silt_rebuilt {
     uint64_t time_index_size_bytes;
 } silt_rebuilt_t;
 
-#define SILT_REBUILT_INIT { (uint32_t)sizeof(silt_rebuilt_t), 0, 0, 0, -1, 0, 0 }
+#define SILT_REBUILT_INIT { SILT_SIZE_OF(silt_rebuilt_t), 0, 0, 0, -1, 0, 0 }
 
 /*
  * Walks the bytes of a whole segment and makes its offset and time index as Kafka's recovery does:
@@ -276,7 +284,7 @@ typedef struct silt_log_options {
 } silt_log_options_t;
 
 #define SILT_LOG_OPTIONS_INIT \
-    { (uint32_t)sizeof(silt_log_options_t), 0, NULL, 0, 0, 0, 0, 0, { 0 }, 0, 0 }
+    { SILT_SIZE_OF(silt_log_options_t), 0, NULL, 0, 0, 0, 0, 0, { 0 }, 0, 0 }
 
 /*
  * Opens the log of a partition directory such as ".../orders-0"; a directory that is missing is
@@ -310,7 +318,7 @@ typedef struct silt_append {
     int32_t transaction_version; /* of who wrote a marker: 1 or 2; 0 when it is not known */
 } silt_append_t;
 
-#define SILT_APPEND_INIT { (uint32_t)sizeof(silt_append_t), 0, 0, 0, 0 }
+#define SILT_APPEND_INIT { SILT_SIZE_OF(silt_append_t), 0, 0, 0, 0 }
 
 enum {
     SILT_APPENDED_DUPLICATE = 1, /* it was there already, with these offsets; nothing was written */
@@ -329,7 +337,7 @@ typedef struct silt_appended {
     uint64_t size_bytes;
 } silt_appended_t;
 
-#define SILT_APPENDED_INIT { (uint32_t)sizeof(silt_appended_t), 0, -1, -1, -1, -1, -1, 0 }
+#define SILT_APPENDED_INIT { SILT_SIZE_OF(silt_appended_t), 0, -1, -1, -1, -1, -1, 0 }
 
 /*
  * Appends what a producer has sent: one batch. It is held against the rules of the topic and against
@@ -383,7 +391,7 @@ typedef struct silt_offsets {
     uint64_t size_bytes;
 } silt_offsets_t;
 
-#define SILT_OFFSETS_INIT { (uint32_t)sizeof(silt_offsets_t), 0, -1, -1, -1, -1, -1, -1, -1, 0 }
+#define SILT_OFFSETS_INIT { SILT_SIZE_OF(silt_offsets_t), 0, -1, -1, -1, -1, -1, -1, -1, 0 }
 
 /* The offsets of a log, each as it is at the moment it is looked at. */
 SILT_API silt_status_t silt_log_offsets(const silt_log_t *log, silt_offsets_t *out,

@@ -45,6 +45,23 @@ pub struct SiltError {
 
 const _: () = assert!(size_of::<SiltError>() == 256);
 
+/// The layout of the struct, as [`layouts`](crate::types::layouts) tells the others.
+#[cfg(feature = "test")]
+pub fn layout() -> String {
+    use std::mem::offset_of;
+    let fields = [
+        ("struct_size", offset_of!(SiltError, struct_size)),
+        ("code", offset_of!(SiltError, code)),
+        ("os_errno", offset_of!(SiltError, os_errno)),
+        ("detail_code", offset_of!(SiltError, detail_code)),
+        ("offset", offset_of!(SiltError, offset)),
+        ("position", offset_of!(SiltError, position)),
+        ("message", offset_of!(SiltError, message)),
+    ];
+    let fields = fields.map(|(name, position)| format!("silt_error_t.{name} {position}"));
+    format!("silt_error_t {}\n{}", size_of::<SiltError>(), fields.join("\n"))
+}
+
 /// Why a call fails.
 pub enum Failure {
     /// The engine says so.

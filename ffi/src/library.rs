@@ -50,7 +50,30 @@ pub unsafe extern "C" fn silt_build_info(out: *mut BuildInfo, err: *mut SiltErro
 /// Panics, so that hosts can see that they live on.
 #[cfg(feature = "test")]
 #[unsafe(no_mangle)]
+#[expect(clippy::panic, reason = "it is asked to")]
 pub unsafe extern "C" fn silt_test_panic(err: *mut SiltError) -> Status {
     // SAFETY: a struct of the header, or NULL.
     unsafe { guard(err, || panic!("as it was asked to")) }
+}
+
+/// The same on a log, which is poisoned by it.
+#[cfg(feature = "test")]
+#[unsafe(no_mangle)]
+#[expect(clippy::panic, reason = "it is asked to")]
+pub unsafe extern "C" fn silt_test_panic_on_log(
+    log: *mut crate::handle::Handle<crate::log::LogObject>,
+    err: *mut SiltError,
+) -> Status {
+    // SAFETY: an object of the caller's.
+    unsafe { crate::handle::on(log, err, |_: &crate::log::LogObject| panic!("as it was asked to")) }
+}
+
+/// The layouts of the structs, to be compared with the header.
+#[cfg(feature = "test")]
+#[unsafe(no_mangle)]
+pub extern "C" fn silt_test_layouts() -> *const c_char {
+    use std::ffi::CString;
+    use std::sync::OnceLock;
+    static TEXT: OnceLock<CString> = OnceLock::new();
+    TEXT.get_or_init(|| CString::new(crate::types::layouts()).unwrap_or_default()).as_ptr()
 }

@@ -15,7 +15,7 @@ use engine::state::live::VerificationGuard;
 use engine::uuid::Uuid;
 use engine::{Error, Kind};
 
-use crate::error::{Outcome, SiltError, Status, guard, invalid};
+use crate::error::{CLOSED, Failure, Outcome, SiltError, Status, guard, invalid};
 use crate::handle::{Handle, Object, on};
 use crate::memory::{
     Growing, bytes_of, check_struct, fill, items_of, items_of_mut, path, read_struct, text,
@@ -38,6 +38,41 @@ impl LogObject {
     pub fn new(log: Arc<Log>) -> Self {
         LogObject { log, scratch: Mutex::default() }
     }
+}
+
+/// Looks at the log of an object that was not stopped.
+///
+/// # Safety
+/// That of [`Handle::get`].
+pub unsafe fn open_log<'a>(log: *const Handle<LogObject>) -> Outcome<&'a LogObject> {
+    // SAFETY: the caller's promise.
+    let object = unsafe { Handle::get(log)? };
+    check_open(object)?;
+    Ok(object)
+}
+
+fn check_open(object: &LogObject) -> Outcome<()> {
+    match object.log.is_closed() {
+        true => Err(Failure::Call(CLOSED, "the log was stopped")),
+        false => Ok(()),
+    }
+}
+
+/// Runs a function on a log that was not stopped.
+///
+/// # Safety
+/// That of [`on`].
+pub unsafe fn on_log<'a>(
+    log: *const Handle<LogObject>,
+    err: *mut SiltError,
+    body: impl FnOnce(&'a LogObject) -> Outcome<()>,
+) -> Status {
+    let body = |object: &'a LogObject| {
+        check_open(object)?;
+        body(object)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { on(log, err, body) }
 }
 
 const UNCLEAN: u32 = 1;
@@ -133,7 +168,7 @@ pub unsafe extern "C" fn silt_log_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silt_log_stop(log: *mut Handle<LogObject>, err: *mut SiltError) -> Status {
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, |it: &LogObject| Ok(it.log.close()?)) }
+    unsafe { on_log(log, err, |it: &LogObject| Ok(it.log.close()?)) }
 }
 
 /// See the header.
@@ -208,7 +243,7 @@ pub unsafe extern "C" fn silt_log_append_leader(
         unsafe { write_struct(out, &appended(&info)) }
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }
 
 /// See the header.
@@ -232,7 +267,7 @@ pub unsafe extern "C" fn silt_log_append_follower(
         unsafe { write_struct(out, &appended(&info)) }
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }
 
 /// See the header.
@@ -243,7 +278,7 @@ pub unsafe extern "C" fn silt_log_flush(
     err: *mut SiltError,
 ) -> Status {
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, |it: &LogObject| Ok(it.log.flush(true, now_ms)?)) }
+    unsafe { on_log(log, err, |it: &LogObject| Ok(it.log.flush(true, now_ms)?)) }
 }
 
 /// See the header.
@@ -260,7 +295,7 @@ pub unsafe extern "C" fn silt_log_roll(
         unsafe { write_if_wanted(base_offset, base) }
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }
 
 /// See the header.
@@ -272,7 +307,7 @@ pub unsafe extern "C" fn silt_log_truncate_to(
     err: *mut SiltError,
 ) -> Status {
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, |it: &LogObject| Ok(it.log.truncate_to(offset, now_ms).map(drop)?)) }
+    unsafe { on_log(log, err, |it: &LogObject| Ok(it.log.truncate_to(offset, now_ms).map(drop)?)) }
 }
 
 /// See the header.
@@ -293,7 +328,7 @@ pub unsafe extern "C" fn silt_log_truncate_fully(
         Ok(it.log.truncate_fully_and_start_at(offset, log_start, now_ms)?)
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }
 
 /// See the header.
@@ -322,7 +357,7 @@ pub unsafe extern "C" fn silt_log_offsets(
         unsafe { write_struct(out, &offsets) }
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }
 
 /// See the header.
@@ -339,7 +374,7 @@ pub unsafe extern "C" fn silt_log_set_high_watermark(
         unsafe { write_if_wanted(set, now) }
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }
 
 /// See the header.
@@ -351,7 +386,7 @@ pub unsafe extern "C" fn silt_log_advance_start(
 ) -> Status {
     let body = |it: &LogObject| Ok(it.log.maybe_increment_log_start_offset(offset).map(drop)?);
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }
 
 /// See the header.
@@ -368,7 +403,7 @@ pub unsafe extern "C" fn silt_log_retain(
         unsafe { write_if_wanted(removed, u64::try_from(count).unwrap_or(u64::MAX)) }
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }
 
 /// See the header.
@@ -385,7 +420,7 @@ pub unsafe extern "C" fn silt_log_delete_due_files(
         unsafe { write_if_wanted(removed, u64::try_from(count).unwrap_or(u64::MAX)) }
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }
 
 /// See the header.
@@ -409,7 +444,7 @@ pub unsafe extern "C" fn silt_log_segments(
         unsafe { fill(out, capacity, count, items) }
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }
 
 /// See the header.
@@ -432,7 +467,7 @@ pub unsafe extern "C" fn silt_log_epochs(
         unsafe { fill(out, capacity, count, items) }
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }
 
 /// See the header.
@@ -452,7 +487,7 @@ pub unsafe extern "C" fn silt_log_epoch_end(
         unsafe { write_plain(end_offset, end) }
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }
 
 /// See the header.
@@ -464,7 +499,9 @@ pub unsafe extern "C" fn silt_log_assign_epoch(
     err: *mut SiltError,
 ) -> Status {
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, |it: &LogObject| Ok(it.log.assign_epoch_start(epoch, start_offset)?)) }
+    unsafe {
+        on_log(log, err, |it: &LogObject| Ok(it.log.assign_epoch_start(epoch, start_offset)?))
+    }
 }
 
 /// See the header.
@@ -490,5 +527,5 @@ pub unsafe extern "C" fn silt_log_offset_for_time(
         unsafe { write_plain(out, found) }
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }

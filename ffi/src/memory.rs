@@ -118,8 +118,8 @@ pub unsafe fn items_of<'a, T>(items: *const T, count: u64) -> Outcome<&'a [T]> {
 /// The caller's array, to be written to.
 ///
 /// # Safety
-/// `items` is NULL or points to `count` of them that nobody else looks at during the call; they need
-/// not be initialised when every pattern of bits is a value.
+/// `items` is NULL or points to `count` of them that nobody else looks at during the call; they
+/// need not be initialised when every pattern of bits is a value.
 pub unsafe fn items_of_mut<'a, T>(items: *mut T, count: u64) -> Outcome<&'a mut [T]> {
     let Some(count) = checked_count::<T>(count) else { return invalid("an array is too large") };
     if count == 0 {

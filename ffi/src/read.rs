@@ -6,8 +6,8 @@ use engine::index::AbortedTxn;
 use engine::log::{FetchOptions, Fetched, FileRange, Isolation, RangeLease};
 
 use crate::error::{Failure, OK, Outcome, SHORT_BUFFER, SiltError, Status, guard, invalid};
-use crate::handle::{Handle, on};
-use crate::log::LogObject;
+use crate::handle::Handle;
+use crate::log::{LogObject, on_log, open_log};
 use crate::memory::{fill, items_of, items_of_mut, write_plain};
 use crate::types::{Aborted, Fetch, Range};
 
@@ -86,7 +86,7 @@ fn descriptor(range: &FileRange) -> Option<i32> {
 
 unsafe fn locate(fetch: &Fetch, out: &mut Range) -> Outcome<Status> {
     // SAFETY: an object of the caller's.
-    let object = unsafe { Handle::get(fetch.log)? };
+    let object = unsafe { open_log(fetch.log)? };
     let mut fetched = object.log.locate(fetch.offset, &options(fetch)?)?;
     let aborted = fetched.aborted.take().unwrap_or_default();
     let mut told = NOTHING;
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn silt_log_read(
         // SAFETY: the caller's bytes.
         let bytes = unsafe { items_of_mut(bytes, capacity)? };
         // SAFETY: an object of the caller's.
-        let object = unsafe { Handle::get(fetch.log)? };
+        let object = unsafe { open_log(fetch.log)? };
         let mut options = options(fetch)?;
         options.max_bytes = options.max_bytes.min(u32::try_from(capacity).unwrap_or(u32::MAX));
         let read = object.log.read(fetch.offset, &options)?;
@@ -221,5 +221,5 @@ pub unsafe extern "C" fn silt_log_aborted(
         unsafe { fill(out, capacity, count, found.iter().map(aborted_of)) }
     };
     // SAFETY: an object of the caller's.
-    unsafe { on(log, err, body) }
+    unsafe { on_log(log, err, body) }
 }

@@ -9,187 +9,189 @@ use crate::memory::Growing;
 /// `SILT_BUILD_IO_URING`.
 pub const IO_URING_HERE: u32 = 1;
 
-/// `silt_build_info_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct BuildInfo {
-    pub struct_size: u32,
-    pub abi_version: u32,
-    pub flags: u32,
-    pub reserved: u32,
-    pub target: [u8; 48],
+/// Declares the structs and, for the test that compares them with the header, tells their layouts.
+macro_rules! c_structs {
+    ($($(#[$doc:meta])* $c_name:literal $name:ident { $($field:ident: $type:ty,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy)]
+            #[repr(C)]
+            pub struct $name {
+                $(pub $field: $type,)*
+            }
+        )*
+
+        /// A line for each struct and field: its name, and size or position.
+        #[cfg(feature = "test")]
+        pub fn layouts() -> String {
+            let mut lines = vec![crate::error::layout()];
+            $(
+                lines.push(format!("{} {}", $c_name, size_of::<$name>()));
+                $(
+                    let position = std::mem::offset_of!($name, $field);
+                    lines.push(format!("{}.{} {position}", $c_name, stringify!($field)));
+                )*
+            )*
+            lines.join("\n")
+        }
+    };
+}
+
+c_structs! {
+    /// `silt_build_info_t`.
+    "silt_build_info_t" BuildInfo {
+        struct_size: u32,
+        abi_version: u32,
+        flags: u32,
+        reserved: u32,
+        target: [u8; 48],
+    }
+
+    /// `silt_batch_t`.
+    "silt_batch_t" Batch {
+        base_offset: i64,
+        last_offset: i64,
+        base_timestamp_ms: i64,
+        max_timestamp_ms: i64,
+        producer_id: i64,
+        position: u64,
+        size_bytes: u32,
+        crc: u32,
+        leader_epoch: i32,
+        base_sequence: i32,
+        record_count: i32,
+        producer_epoch: i16,
+        magic: i8,
+        codec: u8,
+        flags: u32,
+        reserved: u32,
+    }
+
+    /// `silt_rebuilt_t`.
+    "silt_rebuilt_t" Rebuilt {
+        struct_size: u32,
+        batch_count: u32,
+        valid_bytes: u64,
+        next_offset: i64,
+        max_timestamp_ms: i64,
+        offset_index_size_bytes: u64,
+        time_index_size_bytes: u64,
+    }
+
+    /// `silt_config_t`.
+    "silt_config_t" Config {
+        name: *const c_char,
+        value: *const c_char,
+    }
+
+    /// `silt_log_options_t`.
+    "silt_log_options_t" LogOptions {
+        struct_size: u32,
+        flags: u32,
+        configs: *const Config,
+        config_count: u32,
+        io: u32,
+        recovery_point: i64,
+        log_start_offset: i64,
+        now_ms: i64,
+        topic_id: [u8; 16],
+        open_files_max: u32,
+        reserved: u32,
+    }
+
+    /// `silt_append_t`.
+    "silt_append_t" Append {
+        struct_size: u32,
+        leader_epoch: i32,
+        now_ms: i64,
+        origin: u32,
+        transaction_version: i32,
+    }
+
+    /// `silt_appended_t`.
+    "silt_appended_t" Appended {
+        struct_size: u32,
+        flags: u32,
+        first_offset: i64,
+        last_offset: i64,
+        max_timestamp_ms: i64,
+        log_append_time_ms: i64,
+        log_start_offset: i64,
+        size_bytes: u64,
+    }
+
+    /// `silt_offsets_t`.
+    "silt_offsets_t" Offsets {
+        struct_size: u32,
+        segment_count: u32,
+        log_start_offset: i64,
+        local_log_start_offset: i64,
+        high_watermark: i64,
+        last_stable_offset: i64,
+        log_end_offset: i64,
+        recovery_point: i64,
+        highest_remote_offset: i64,
+        size_bytes: u64,
+    }
+
+    /// `silt_segment_t`.
+    "silt_segment_t" Segment {
+        base_offset: i64,
+        size_bytes: u64,
+        max_timestamp_ms: i64,
+        reserved: i64,
+    }
+
+    /// `silt_epoch_t`.
+    "silt_epoch_t" Epoch {
+        start_offset: i64,
+        epoch: i32,
+        reserved: i32,
+    }
+
+    /// `silt_time_offset_t`.
+    "silt_time_offset_t" TimeOffset {
+        timestamp_ms: i64,
+        offset: i64,
+        leader_epoch: i32,
+        reserved: i32,
+    }
+
+    /// `silt_aborted_t`.
+    "silt_aborted_t" Aborted {
+        producer_id: i64,
+        first_offset: i64,
+        last_offset: i64,
+    }
+
+    /// `silt_fetch_t`.
+    "silt_fetch_t" Fetch {
+        log: *const Handle<LogObject>,
+        offset: i64,
+        max_bytes: u32,
+        up_to: u32,
+        flags: u32,
+        aborted_capacity: u32,
+        aborted: *mut Aborted,
+    }
+
+    /// `silt_range_t`.
+    "silt_range_t" Range {
+        fd: i32,
+        flags: u32,
+        position: u64,
+        size_bytes: u64,
+        base_offset: i64,
+        segment_base_offset: i64,
+        lease: u64,
+        truncations: u32,
+        aborted_count: u32,
+    }
 }
 
 impl BuildInfo {
     pub const ZERO: Self =
         BuildInfo { struct_size: 0, abi_version: 0, flags: 0, reserved: 0, target: [0; 48] };
-}
-
-/// `silt_batch_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Batch {
-    pub base_offset: i64,
-    pub last_offset: i64,
-    pub base_timestamp_ms: i64,
-    pub max_timestamp_ms: i64,
-    pub producer_id: i64,
-    pub position: u64,
-    pub size_bytes: u32,
-    pub crc: u32,
-    pub leader_epoch: i32,
-    pub base_sequence: i32,
-    pub record_count: i32,
-    pub producer_epoch: i16,
-    pub magic: i8,
-    pub codec: u8,
-    pub flags: u32,
-    pub reserved: u32,
-}
-
-/// `silt_rebuilt_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Rebuilt {
-    pub struct_size: u32,
-    pub batch_count: u32,
-    pub valid_bytes: u64,
-    pub next_offset: i64,
-    pub max_timestamp_ms: i64,
-    pub offset_index_size_bytes: u64,
-    pub time_index_size_bytes: u64,
-}
-
-/// `silt_config_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Config {
-    pub name: *const c_char,
-    pub value: *const c_char,
-}
-
-/// `silt_log_options_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct LogOptions {
-    pub struct_size: u32,
-    pub flags: u32,
-    pub configs: *const Config,
-    pub config_count: u32,
-    pub io: u32,
-    pub recovery_point: i64,
-    pub log_start_offset: i64,
-    pub now_ms: i64,
-    pub topic_id: [u8; 16],
-    pub open_files_max: u32,
-    pub reserved: u32,
-}
-
-/// `silt_append_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Append {
-    pub struct_size: u32,
-    pub leader_epoch: i32,
-    pub now_ms: i64,
-    pub origin: u32,
-    pub transaction_version: i32,
-}
-
-/// `silt_appended_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Appended {
-    pub struct_size: u32,
-    pub flags: u32,
-    pub first_offset: i64,
-    pub last_offset: i64,
-    pub max_timestamp_ms: i64,
-    pub log_append_time_ms: i64,
-    pub log_start_offset: i64,
-    pub size_bytes: u64,
-}
-
-/// `silt_offsets_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Offsets {
-    pub struct_size: u32,
-    pub segment_count: u32,
-    pub log_start_offset: i64,
-    pub local_log_start_offset: i64,
-    pub high_watermark: i64,
-    pub last_stable_offset: i64,
-    pub log_end_offset: i64,
-    pub recovery_point: i64,
-    pub highest_remote_offset: i64,
-    pub size_bytes: u64,
-}
-
-/// `silt_segment_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Segment {
-    pub base_offset: i64,
-    pub size_bytes: u64,
-    pub max_timestamp_ms: i64,
-    pub reserved: i64,
-}
-
-/// `silt_epoch_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Epoch {
-    pub start_offset: i64,
-    pub epoch: i32,
-    pub reserved: i32,
-}
-
-/// `silt_time_offset_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct TimeOffset {
-    pub timestamp_ms: i64,
-    pub offset: i64,
-    pub leader_epoch: i32,
-    pub reserved: i32,
-}
-
-/// `silt_aborted_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Aborted {
-    pub producer_id: i64,
-    pub first_offset: i64,
-    pub last_offset: i64,
-}
-
-/// `silt_fetch_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Fetch {
-    pub log: *const Handle<LogObject>,
-    pub offset: i64,
-    pub max_bytes: u32,
-    pub up_to: u32,
-    pub flags: u32,
-    pub aborted_capacity: u32,
-    pub aborted: *mut Aborted,
-}
-
-/// `silt_range_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Range {
-    pub fd: i32,
-    pub flags: u32,
-    pub position: u64,
-    pub size_bytes: u64,
-    pub base_offset: i64,
-    pub segment_base_offset: i64,
-    pub lease: u64,
-    pub truncations: u32,
-    pub aborted_count: u32,
 }
 
 /// Says that a struct grows: its values when nobody says anything, and its first size.

@@ -114,19 +114,28 @@ fn read_back(file: &mut File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Tests cannot name the binary of another package, so it is built here, with the profile of the
-/// test itself.
 fn build() -> PathBuf {
+    build_package(&["--package", "siltstone-cli", "--bin", "siltstone"]).join("siltstone")
+}
+
+/// Builds another package with the profile of the test itself, since tests cannot name what it
+/// makes; the folder where that lies.
+///
+/// # Panics
+///
+/// When it cannot be built.
+#[must_use]
+pub fn build_package(arguments: &[&str]) -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     let profile_dir = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
-    command.args(["build", "--quiet", "--package", "siltstone-cli", "--bin", "siltstone"]);
+    command.args(["build", "--quiet"]).args(arguments);
     command.arg("--target-dir").arg(profile_dir.parent().expect("target"));
     if profile_dir.ends_with("release") {
         command.arg("--release");
     }
     let status = command.status().expect("cargo");
-    assert!(status.success(), "siltstone cannot be built: {status}");
-    profile_dir.join("siltstone")
+    assert!(status.success(), "{arguments:?} cannot be built: {status}");
+    profile_dir.to_path_buf()
 }

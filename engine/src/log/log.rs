@@ -178,6 +178,12 @@ impl Log {
         self.is_failed.load(Ordering::Acquire)
     }
 
+    /// Whether it was closed: nothing is read of it or written to it any more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
     pub(super) fn failed(&self) -> Error {
         let message = "a sync of this log failed before; it must be opened again";
         Error::new(Kind::Io, message).in_file(&self.dir())

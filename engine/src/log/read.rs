@@ -3,7 +3,6 @@
 //! Readers take no lock. A range keeps its file open through roll, deletion, truncation and close.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::log::Log;
 use super::segments::Segments;
@@ -299,7 +298,7 @@ impl Log {
         segments: &'a Segments,
         offset: i64,
     ) -> Result<Option<&'a Arc<LogSegment>>> {
-        if self.is_closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             return Err(Error::new(Kind::Closed, "the log is closed").in_file(&self.dir()));
         }
         if offset < self.log_start_offset() || offset > self.log_end_offset() {

@@ -32,7 +32,7 @@ impl Log {
     /// says.
     // spec: segments 6.9
     pub fn offset_for_timestamp(&self, timestamp_ms: i64) -> Result<Option<TimestampAndOffset>> {
-        if self.is_closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             return Err(Error::new(Kind::Closed, "the log is closed").in_file(&self.dir()));
         }
         let epochs = self.epochs.load();

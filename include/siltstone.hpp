@@ -1,0 +1,220 @@
+// siltstone.hpp - siltstone.h for C++17: owners that close what they hold, and errors as exceptions.
+//
+// Everything here is inline and calls the C functions; what they do, and from which threads, is in
+// siltstone.h. An object of these classes is as thread-safe as what it holds; moving one is not.
+#ifndef SILTSTONE_HPP
+#define SILTSTONE_HPP
+
+#include <siltstone.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace siltstone {
+
+/// A call that failed.
+class Error : public std::runtime_error {
+public:
+    explicit Error(const silt_error_t &error) : std::runtime_error(error.message), error_(error) {}
+
+    /// SILT_E_
+    silt_status_t code() const noexcept { return error_.code; }
+    /// The number of the system's error, 0 when no system call failed.
+    int os_errno() const noexcept { return error_.os_errno; }
+    /// SILT_DETAIL_
+    int detail_code() const noexcept { return error_.detail_code; }
+    /// All of it.
+    const silt_error_t &get() const noexcept { return error_; }
+
+private:
+    silt_error_t error_;
+};
+
+namespace detail {
+
+inline silt_error_t no_error() noexcept {
+    silt_error_t error = SILT_ERROR_INIT;
+    return error;
+}
+
+/// Throws what a call says.
+template <typename Call> void check(Call &&call) {
+    silt_error_t error = no_error();
+    if (call(&error) != SILT_OK) {
+        throw Error(error);
+    }
+}
+
+/// An array of as many items as a call has: it is asked for their number first.
+template <typename Item, typename Call> std::vector<Item> all(Call &&call) {
+    std::vector<Item> items;
+    for (;;) {
+        silt_error_t error = no_error();
+        std::uint32_t count = 0;
+        const auto capacity = static_cast<std::uint32_t>(items.size());
+        const silt_status_t status = call(items.data(), capacity, &count, &error);
+        if (status == SILT_OK) {
+            items.resize(count);
+            return items;
+        }
+        if (status != SILT_E_SHORT_BUFFER) {
+            throw Error(error);
+        }
+        items.resize(count);
+    }
+}
+
+} // namespace detail
+
+/// Bytes of a log in an open file; releases its lease at its end.
+class Range {
+public:
+    Range() noexcept : range_{-1, 0, 0, 0, -1, -1, 0, 0, 0} {}
+    explicit Range(const silt_range_t &range) noexcept : range_(range) {}
+    Range(Range &&other) noexcept : range_(other.range_) { other.range_.lease = 0; }
+    Range &operator=(Range &&other) noexcept {
+        std::swap(range_, other.range_);
+        return *this;
+    }
+    Range(const Range &) = delete;
+    Range &operator=(const Range &) = delete;
+    ~Range() { static_cast<void>(silt_leases_release(&range_.lease, 1, nullptr)); }
+
+    /// Whether there is nothing to be seen.
+    bool empty() const noexcept { return range_.size_bytes == 0; }
+    int fd() const noexcept { return range_.fd; }
+    std::uint64_t position() const noexcept { return range_.position; }
+    std::uint64_t size_bytes() const noexcept { return range_.size_bytes; }
+    std::int64_t base_offset() const noexcept { return range_.base_offset; }
+    bool is_intact() const noexcept { return silt_range_is_intact(&range_) != 0; }
+    const silt_range_t &get() const noexcept { return range_; }
+
+private:
+    silt_range_t range_;
+};
+
+/// A partition.
+class Log {
+public:
+    /// Opens or makes one.
+    explicit Log(const std::string &dir, const silt_log_options_t *options = nullptr) {
+        detail::check([&](silt_error_t *error) {
+            return silt_log_open(dir.c_str(), options, &log_, error);
+        });
+    }
+    /// Takes one over.
+    explicit Log(silt_log_t *log) noexcept : log_(log) {}
+    Log(Log &&other) noexcept : log_(std::exchange(other.log_, nullptr)) {}
+    Log &operator=(Log &&other) noexcept {
+        std::swap(log_, other.log_);
+        return *this;
+    }
+    Log(const Log &) = delete;
+    Log &operator=(const Log &) = delete;
+    ~Log() { silt_log_close(log_); }
+
+    /// Ends it as a clean stop does.
+    void stop() {
+        detail::check([&](silt_error_t *error) { return silt_log_stop(log_, error); });
+    }
+
+    silt_appended_t append_leader(void *records, std::uint64_t size_bytes,
+                                  const silt_append_t &append) {
+        silt_appended_t out = SILT_APPENDED_INIT;
+        detail::check([&](silt_error_t *error) {
+            return silt_log_append_leader(log_, records, size_bytes, &append, &out, error);
+        });
+        return out;
+    }
+
+    silt_appended_t append_follower(const void *records, std::uint64_t size_bytes,
+                                    std::int32_t leader_epoch, std::int64_t now_ms) {
+        silt_appended_t out = SILT_APPENDED_INIT;
+        detail::check([&](silt_error_t *error) {
+            return silt_log_append_follower(log_, records, size_bytes, leader_epoch, now_ms, &out,
+                                            error);
+        });
+        return out;
+    }
+
+    void flush(std::int64_t now_ms) {
+        detail::check([&](silt_error_t *error) { return silt_log_flush(log_, now_ms, error); });
+    }
+
+    std::int64_t roll(std::int64_t now_ms) {
+        std::int64_t base = 0;
+        detail::check(
+            [&](silt_error_t *error) { return silt_log_roll(log_, now_ms, &base, error); });
+        return base;
+    }
+
+    void truncate_to(std::int64_t offset, std::int64_t now_ms) {
+        detail::check([&](silt_error_t *error) {
+            return silt_log_truncate_to(log_, offset, now_ms, error);
+        });
+    }
+
+    silt_offsets_t offsets() const {
+        silt_offsets_t out = SILT_OFFSETS_INIT;
+        detail::check([&](silt_error_t *error) { return silt_log_offsets(log_, &out, error); });
+        return out;
+    }
+
+    std::int64_t set_high_watermark(std::int64_t high_watermark) {
+        std::int64_t set = 0;
+        detail::check([&](silt_error_t *error) {
+            return silt_log_set_high_watermark(log_, high_watermark, &set, error);
+        });
+        return set;
+    }
+
+    /// Looks up one fetch; many are for silt_locate.
+    Range locate(std::int64_t offset, std::uint32_t max_bytes, std::uint32_t up_to) const {
+        const silt_fetch_t fetch = {log_, offset, max_bytes, up_to, SILT_FETCH_MIN_ONE, 0, nullptr};
+        silt_range_t range;
+        silt_status_t status = SILT_OK;
+        detail::check([&](silt_error_t *error) {
+            return silt_locate(&fetch, 1, &range, &status, error);
+        });
+        if (status != SILT_OK) {
+            silt_error_t error = detail::no_error();
+            error.code = status;
+            error.offset = offset;
+            throw Error(error);
+        }
+        return Range(range);
+    }
+
+    std::vector<silt_segment_t> segments() const {
+        return detail::all<silt_segment_t>(
+            [&](silt_segment_t *out, std::uint32_t capacity, std::uint32_t *count,
+                silt_error_t *error) { return silt_log_segments(log_, out, capacity, count, error); });
+    }
+
+    std::vector<silt_epoch_t> epochs() const {
+        return detail::all<silt_epoch_t>(
+            [&](silt_epoch_t *out, std::uint32_t capacity, std::uint32_t *count,
+                silt_error_t *error) { return silt_log_epochs(log_, out, capacity, count, error); });
+    }
+
+    std::vector<silt_aborted_t> aborted(std::int64_t from, std::int64_t to) const {
+        return detail::all<silt_aborted_t>(
+            [&](silt_aborted_t *out, std::uint32_t capacity, std::uint32_t *count,
+                silt_error_t *error) {
+                return silt_log_aborted(log_, from, to, out, capacity, count, error);
+            });
+    }
+
+    /// The C object, for functions that have no wrapper.
+    silt_log_t *get() const noexcept { return log_; }
+
+private:
+    silt_log_t *log_ = nullptr;
+};
+
+} // namespace siltstone
+
+#endif // SILTSTONE_HPP

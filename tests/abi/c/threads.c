@@ -1,0 +1,85 @@
+/* One appender, readers and a closer of leases at once. The argument is an empty directory. */
+#include "check.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+enum { APPENDS = 3000, READERS = 3 };
+
+static silt_log_t *log_;
+
+static void *read_on(void *unused) {
+    (void)unused;
+    int64_t next = 0;
+    while (next < APPENDS) {
+        silt_fetch_t fetch = { log_, next, 4096, SILT_UP_TO_LOG_END, SILT_FETCH_MIN_ONE, 0, NULL };
+        silt_range_t range;
+        silt_status_t status;
+        EXPECT(SILT_OK, silt_locate(&fetch, 1, &range, &status, NULL));
+        EXPECT(SILT_OK, status);
+        if (range.size_bytes == 0) {
+            continue;
+        }
+        unsigned char bytes[4096];
+        CHECK(pread(range.fd, bytes, range.size_bytes, (off_t)range.position) ==
+              (ssize_t)range.size_bytes);
+        silt_batch_t batches[64];
+        uint32_t count;
+        uint64_t consumed;
+        silt_status_t parsed =
+            silt_batch_parse(bytes, range.size_bytes, batches, 64, &count, &consumed, NULL);
+        CHECK(parsed == SILT_OK || parsed == SILT_E_SHORT_BUFFER);
+        uint64_t valid;
+        EXPECT(SILT_OK, silt_batch_validate(bytes, consumed, &valid, NULL));
+        for (uint32_t i = 0; i < count; i++) {
+            CHECK(batches[i].base_offset == next);
+            next++;
+        }
+        EXPECT(SILT_OK, silt_leases_release(&range.lease, 1, NULL));
+    }
+    return NULL;
+}
+
+static void *write_too(void *refused) {
+    for (int i = 0; i < 200; i++) {
+        silt_status_t status = silt_log_roll(log_, 0, NULL, NULL);
+        CHECK(status == SILT_OK || status == SILT_E_CONFLICT);
+        *(int *)refused += status == SILT_E_CONFLICT;
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    char path[4096];
+    snprintf(path, sizeof path, "%s/busy-0", argv[1]);
+    silt_config_t config = { "segment.bytes", "20000" };
+    silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
+    options.configs = &config;
+    options.config_count = 1;
+    EXPECT(SILT_OK, silt_log_open(path, &options, &log_, NULL));
+    pthread_t readers[READERS], writer;
+    int refused = 0;
+    for (int i = 0; i < READERS; i++) {
+        CHECK(pthread_create(&readers[i], NULL, read_on, NULL) == 0);
+    }
+    CHECK(pthread_create(&writer, NULL, write_too, &refused) == 0);
+    for (int i = 0; i < APPENDS;) {
+        unsigned char bytes[256];
+        size_t size = make_batch(bytes, 0, 1000 + i, -1, 0, 40);
+        silt_append_t request = SILT_APPEND_INIT;
+        silt_appended_t appended = SILT_APPENDED_INIT;
+        silt_status_t status =
+            silt_log_append_leader(log_, bytes, size, &request, &appended, NULL);
+        CHECK(status == SILT_OK || status == SILT_E_CONFLICT);
+        i += status == SILT_OK;
+    }
+    CHECK(pthread_join(writer, NULL) == 0);
+    for (int i = 0; i < READERS; i++) {
+        CHECK(pthread_join(readers[i], NULL) == 0);
+    }
+    EXPECT(SILT_OK, silt_log_stop(log_, NULL));
+    silt_log_close(log_);
+    puts("ok");
+    return 0;
+}

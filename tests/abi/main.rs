@@ -1,0 +1,7 @@
+//! The C ABI from outside: the header as strict compilers see it, its structs and functions against
+//! the library's, and C programs that call every function, rightly and wrongly.
+//!
+//! Needs a C and a C++ compiler.
+
+mod header;
+mod programs;

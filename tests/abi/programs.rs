@@ -1,0 +1,116 @@
+//! C programs: compiled against the header, linked with the library, run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use siltstone_tests::sources::root;
+use siltstone_tests::tool::{build_package, run_command};
+
+const FLAGS: [&str; 7] = [
+    "-std=c99",
+    "-D_POSIX_C_SOURCE=200809L",
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wstrict-prototypes",
+    "-Werror",
+];
+
+const CPP_FLAGS: [&str; 5] = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+
+/// The shared library, built once with what is for tests alone.
+pub fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    let arguments = ["--package", "siltstone-ffi", "--features", "siltstone-ffi/test"];
+    LIBRARY.get_or_init(|| build_package(&arguments).join("libsiltstone.so"))
+}
+
+/// A program that was compiled.
+pub struct Program {
+    dir: tempfile::TempDir,
+}
+
+impl Program {
+    /// From a file of `tests/abi/c`.
+    fn from_file(name: &str, flags: &[&str]) -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        compile(&root().join("tests/abi/c").join(name), dir.path(), flags);
+        Program { dir }
+    }
+
+    /// From a text.
+    pub fn from_text(name: &str, code: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join(format!("{name}.c"));
+        fs::write(&file, code).expect("written");
+        compile(&file, dir.path(), &[]);
+        Program { dir }
+    }
+
+    /// Runs it to its end, which must be a good one; what it printed.
+    pub fn run(&self, arguments: &[&Path]) -> String {
+        let mut command = Command::new(self.dir.path().join("program"));
+        command.args(arguments);
+        let outcome = run_command(&mut command);
+        assert_eq!((outcome.code, outcome.signal), (Some(0), None), "{}", outcome.stderr);
+        outcome.stdout
+    }
+
+    /// The same with an empty directory as its argument.
+    fn run_in_a_directory(&self) {
+        let home = tempfile::tempdir().expect("a folder");
+        assert_eq!(self.run(&[home.path()]), "ok\n");
+    }
+}
+
+fn compile(file: &Path, dir: &Path, flags: &[&str]) {
+    let folder = library().parent().expect("the folder of the library");
+    let is_cpp = file.extension().is_some_and(|suffix| suffix == "cpp");
+    let mut command = Command::new(if is_cpp { "c++" } else { "cc" });
+    command.args(if is_cpp { CPP_FLAGS.as_slice() } else { FLAGS.as_slice() });
+    command.args(["-g", "-o"]).arg(dir.join("program")).arg(file);
+    command.arg("-I").arg(root().join("include")).arg("-L").arg(folder);
+    command.arg(format!("-Wl,-rpath,{}", folder.display()));
+    command.args(flags).args(["-lsiltstone", "-lpthread", "-ldl"]);
+    let output = command.output().expect("a C compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn versions_checksums_and_batches() {
+    assert_eq!(Program::from_file("library.c", &[]).run(&[]), "ok\n");
+}
+
+#[test]
+fn a_log_lives_and_takes_no_nonsense() {
+    Program::from_file("log.c", &[]).run_in_a_directory();
+}
+
+#[test]
+fn one_appends_and_many_read() {
+    Program::from_file("threads.c", &[]).run_in_a_directory();
+}
+
+#[test]
+fn the_cpp_wrapper_closes_what_it_owns_and_throws_what_fails() {
+    Program::from_file("wrapper.cpp", &[]).run_in_a_directory();
+}
+
+#[test]
+fn the_library_can_be_unloaded_and_leaves_nothing() {
+    let home = tempfile::tempdir().expect("a folder");
+    let program = Program::from_file("unload.c", &[]);
+    assert_eq!(program.run(&[library(), home.path()]), "ok\n");
+}
+
+#[test]
+fn sanitizers_of_the_host_find_nothing() {
+    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    for name in ["library.c", "log.c", "threads.c", "wrapper.cpp"] {
+        let program = Program::from_file(name, &flags);
+        let home = tempfile::tempdir().expect("a folder");
+        assert_eq!(program.run(&[home.path()]), "ok\n");
+    }
+}

@@ -227,6 +227,29 @@ fn a_log_that_somebody_writes_to_or_that_is_closed_keeps_out_no_other() {
     assert_eq!(at_once(&logs, &mut [], &mut scratch), []);
 }
 
+#[test]
+fn a_follower_leaves_no_gap_behind_records_that_were_not_appended() {
+    let logs = logs();
+    let mut scratch = AppendScratch::new();
+    let follow = |log: usize, offset: i64| Wanted {
+        log,
+        records: records(2).at(offset).epoch(0).build(),
+        append: AppendAs::Follower { leader_epoch: 0, now_ms: NOW_MS },
+    };
+    let mut damaged = follow(3, 2);
+    *damaged.records.last_mut().unwrap() ^= 1;
+    let mut wanted =
+        vec![follow(3, 0), follow(2, 0), damaged, follow(3, 4), follow(2, 2), follow(3, 6)];
+    let answers = at_once(&logs, &mut wanted, &mut scratch);
+    let told: Vec<bool> = answers.iter().map(Result::is_ok).collect();
+    assert_eq!(told, [true, true, false, false, true, false]);
+    assert!(answers[5].as_ref().unwrap_err().contains("not appended"));
+    assert_eq!((logs[3].log().log_end_offset(), logs[2].log().log_end_offset()), (2, 4));
+    // The next call begins anew.
+    let mut wanted = vec![follow(3, 2), follow(3, 4)];
+    assert!(at_once(&logs, &mut wanted, &mut scratch).iter().all(Result::is_ok));
+}
+
 fn options(max_bytes: u32) -> FetchOptions {
     FetchOptions { max_bytes, isolation: Isolation::LogEnd, min_one_message: true }
 }

@@ -57,7 +57,10 @@ pub struct AppendRequest<'a> {
 /// of all logs is handed to the disk at once ([`Storage::write_files`](crate::io::Storage)), and
 /// what waits for one log is one write where that is possible.
 ///
-/// There is an answer for each request, in order; one that is refused or fails keeps out no other.
+/// There is an answer for each request, in order; one that is refused or fails keeps out no other,
+/// but for a follower: behind records that were not appended, later ones for the same log would
+/// leave a gap, and fail with `Conflict`.
+///
 /// The seats of all logs are taken meanwhile: another thread that wants to write to one of them is
 /// turned away as long as this takes, and where another thread has one, the requests for that log
 /// fail with `Conflict`.
@@ -68,8 +71,12 @@ pub fn append_many(
     scratch.clear();
     let mut items: Vec<Item> =
         requests.iter_mut().map(|request| Item::check(request, scratch)).collect();
-    let waits = |(at, item): (usize, &Item)| item.answer.is_none().then_some(at);
-    let mut order: Vec<usize> = items.iter().enumerate().filter_map(waits).collect();
+    // A leader's request that is refused already does not stand between others.
+    let matters = |(at, (item, request)): (usize, (&Item, &AppendRequest<'_>))| {
+        (item.answer.is_none() || request.append.is_follower()).then_some(at)
+    };
+    let mut order: Vec<usize> =
+        items.iter().zip(&*requests).enumerate().filter_map(matters).collect();
     let log_of = |at: &usize| requests.get(*at).map(|request| request.log);
     let address_of = |at: &usize| log_of(at).map(std::ptr::from_ref);
     // Stable: requests of one log stay in their order.
@@ -77,12 +84,19 @@ pub fn append_many(
     let mut queues: Vec<Queue<'_, '_>> = order
         .chunk_by(|one, other| address_of(one) == address_of(other))
         .filter_map(|waiting| {
-            Some(Queue { log: log_of(waiting.first()?)?, waiting, is_one_by_one: false })
+            let log = log_of(waiting.first()?)?;
+            Some(Queue { log, waiting, is_one_by_one: false, has_gap: false })
         })
         .collect();
-    while !queues.is_empty() {
-        play_round(requests, &mut items, &mut queues, scratch);
+    // Not in the order of addresses, which are others in every run.
+    queues.sort_by_key(|queue| queue.waiting.first().copied());
+    loop {
+        queues.iter_mut().for_each(|queue| queue.pass_answered(requests, &mut items));
         queues.retain(|queue| !queue.waiting.is_empty());
+        if queues.is_empty() {
+            break;
+        }
+        play_round(requests, &mut items, &mut queues, scratch);
     }
     requests.iter_mut().zip(items).map(|(request, item)| item.answer(request)).collect()
 }
@@ -106,6 +120,8 @@ struct Queue<'a, 'o> {
     log: &'a Log,
     waiting: &'o [usize],
     is_one_by_one: bool,
+    /// A follower's records were not appended: later ones would not follow the log.
+    has_gap: bool,
 }
 
 /// A log that takes requests in this round: the first that wait, and their number.
@@ -199,11 +215,14 @@ impl Item {
         }
     }
 
-    /// The answer; the records of a request that failed are then what they were.
+    /// The answer, once no seat is taken any more; the records of a request that failed are then
+    /// what they were.
     fn answer(self, request: &mut AppendRequest<'_>) -> Result<AppendInfo, AppendError> {
         let answer = self.answer.unwrap_or_else(|| Ok(request.log.nothing_appended()));
-        if answer.is_err()
-            && let (Some(header), Some(before)) = (request.records.first_chunk_mut(), self.before)
+        if answer.is_ok() {
+            request.log.save_epochs_later();
+        } else if let (Some(header), Some(before)) =
+            (request.records.first_chunk_mut(), self.before)
         {
             *header = before;
         }
@@ -224,6 +243,10 @@ impl AppendAs {
     /// Whether several of these may be one write.
     fn is_for_groups(&self) -> bool {
         matches!(self, AppendAs::Leader(append) if append.origin == AppendOrigin::Client)
+    }
+
+    fn is_follower(&self) -> bool {
+        matches!(self, AppendAs::Follower { .. })
     }
 
     fn checks(&self) -> ProducerChecks {
@@ -252,6 +275,26 @@ impl<'a> Queue<'a, '_> {
         self.waiting.iter().take_while(|at| append_of(at) == first).count()
     }
 
+    /// Goes on to the first request without an answer.
+    fn pass_answered(&mut self, requests: &[AppendRequest<'_>], items: &mut [Item]) {
+        while let Some((first, rest)) = self.waiting.split_first() {
+            let (Some(request), Some(item)) = (requests.get(*first), items.get_mut(*first)) else {
+                return;
+            };
+            let is_follower = request.append.is_follower();
+            if item.answer.is_none() && is_follower && self.has_gap {
+                let message = "the records before these were not appended";
+                let error = Error::new(Kind::Conflict, message).in_file(&self.log.dir());
+                item.answer = Some(Err(error.into()));
+            }
+            match &item.answer {
+                None => return,
+                Some(answer) => self.has_gap |= is_follower && answer.is_err(),
+            }
+            self.waiting = rest;
+        }
+    }
+
     /// Takes the writer's seat, and gives the batches of a leader their offsets.
     fn take_seat(
         &self,
@@ -275,12 +318,9 @@ impl<'a> Queue<'a, '_> {
         Ok(seat)
     }
 
-    fn answer_first(&mut self, items: &mut [Item], answer: Result<AppendInfo, AppendError>) {
-        if let Some((first, rest)) = self.waiting.split_first() {
-            if let Some(item) = items.get_mut(*first) {
-                item.answer = Some(answer);
-            }
-            self.waiting = rest;
+    fn answer_first(&self, items: &mut [Item], answer: Result<AppendInfo, AppendError>) {
+        if let Some(item) = self.waiting.first().and_then(|first| items.get_mut(*first)) {
+            item.answer = Some(answer);
         }
     }
 }
@@ -312,7 +352,6 @@ impl<'a> Turn<'a> {
             Begun::Duplicate(info) => {
                 let validated = numbers.first().and_then(|at| items.get(*at)?.validated());
                 let info = validated.map_or(info, |validated| info.of_leader(validated));
-                log.save_epochs_later();
                 return Err((!is_group).then_some(Ok(info)));
             }
         };
@@ -350,9 +389,9 @@ impl Ready<'_, '_> {
             Ok(whole) => whole,
             Err(error) => return queue.answer_first(items, Err(error)),
         };
-        log.save_epochs_later();
         let views = if count > 1 { self.batches.views() } else { &[] };
-        for number in 0..count {
+        for (number, at) in queue.waiting.iter().take(count).enumerate() {
+            let Some(item) = items.get_mut(*at) else { continue };
             let mut info = whole;
             if let Some(BatchView { header, .. }) = views.get(number) {
                 info.first_offset = Some(header.base_offset);
@@ -360,11 +399,10 @@ impl Ready<'_, '_> {
                 info.max_timestamp_ms = header.max_timestamp;
                 info.size_bytes = u64::from(header.size_bytes);
             }
-            let first = queue.waiting.first().and_then(|at| items.get(*at));
-            if let Some(validated) = first.and_then(Item::validated) {
+            if let Some(validated) = item.validated() {
                 info = info.of_leader(validated);
             }
-            queue.answer_first(items, Ok(info));
+            item.answer = Some(Ok(info));
         }
     }
 }

@@ -9,6 +9,7 @@ mod loader;
 mod local_log;
 mod manager;
 mod many;
+mod ranges;
 mod segments;
 mod side_files;
 mod tiered_follower;

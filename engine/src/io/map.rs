@@ -1,8 +1,9 @@
 //! Can a file be read without copying it, and without dying when it shrinks meanwhile?
 //!
 //! A page of a map that lies behind the end of its file, or that the disk cannot read, raises
-//! SIGBUS in whoever touches it. A host must never get one, so nothing here maps anything until
+//! SIGBUS in whoever touches it. A host must never get one, so no reader maps anything until
 //! [`guard_process`] was called, which only the owner of the process may do: the command line does.
+//! (Who asks for a slice of a sealed file has taken the risk: `io/mapped.rs`.)
 //! The guard turns a fault within one of our windows into zeros and a mark; [`Source::check`] then
 //! tells that what was seen was not the file.
 //!
@@ -65,7 +66,7 @@ impl<'a> MapReader<'a> {
 
     /// Whether no window faulted so far.
     pub(super) fn unharmed(&self) -> Result<()> {
-        if self.slot.faulted.load(SeqCst) { Err(self.harmed()) } else { Ok(()) }
+        if self.slot.has_faulted() { Err(self.harmed()) } else { Ok(()) }
     }
 
     /// Makes sure that the window holds these bytes, as far as the file has them.
@@ -81,7 +82,7 @@ impl<'a> MapReader<'a> {
         if wanted == 0 {
             return Ok(());
         }
-        let start = position - position % ALIGNMENT;
+        let start = Map::start_for(position);
         let lead = size(position - start);
         let map_bytes = lead.saturating_add(wanted).max(self.window_bytes);
         let map_bytes = map_bytes.min(size(self.end - start));
@@ -153,7 +154,7 @@ fn size(bytes: u64) -> usize {
 }
 
 /// A private read-only map of part of a file.
-struct Map {
+pub(super) struct Map {
     address: NonNull<u8>,
     size_bytes: usize,
     start: u64,
@@ -165,7 +166,12 @@ unsafe impl Send for Map {}
 unsafe impl Sync for Map {}
 
 impl Map {
-    fn new(
+    /// Where a map begins that has the byte at `position`.
+    pub(super) fn start_for(position: u64) -> u64 {
+        position - position % ALIGNMENT
+    }
+
+    pub(super) fn new(
         descriptor: std::os::fd::BorrowedFd<'_>,
         start: u64,
         size_bytes: usize,
@@ -192,9 +198,10 @@ impl Map {
         Ok(map)
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         // SAFETY: the range is mapped for reading as long as `self` lives, and the guard keeps it
-        // readable when the file shrinks. What a writer beside us changes is seen as
+        // readable when the file shrinks; without a guard the process ends by the signal before
+        // anything is seen. What a writer beside us changes is seen as
         // changed bytes; they are only ever interpreted as bytes from a disk, which may be
         // anything.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.size_bytes) }
@@ -216,7 +223,7 @@ static SLOTS: [Slot; READERS_MAX] = [const { Slot::new() }; READERS_MAX];
 
 /// One reader's window. `version` is odd while the range changes, so that the handler never pairs
 /// the start of one window with the end of another.
-struct Slot {
+pub(super) struct Slot {
     is_taken: AtomicBool,
     faulted: AtomicBool,
     version: AtomicUsize,
@@ -235,21 +242,25 @@ impl Slot {
         }
     }
 
-    fn take() -> Option<&'static Slot> {
+    pub(super) fn take() -> Option<&'static Slot> {
         SLOTS.iter().find(|slot| !slot.is_taken.swap(true, SeqCst))
     }
 
-    fn give_back(&self) {
+    pub(super) fn has_faulted(&self) -> bool {
+        self.faulted.load(SeqCst)
+    }
+
+    pub(super) fn give_back(&self) {
         self.faulted.store(false, SeqCst);
         self.is_taken.store(false, SeqCst);
     }
 
-    fn guard(&self, map: &Map) {
+    pub(super) fn guard(&self, map: &Map) {
         let first = map.address.as_ptr().expose_provenance();
         self.set(first, first.saturating_add(map.size_bytes));
     }
 
-    fn unguard(&self) {
+    pub(super) fn unguard(&self) {
         self.set(0, 0);
     }
 
@@ -396,16 +407,23 @@ mod tests {
     use crate::io::{Disk, MapMode, OpenMode, Reader, Storage};
 
     const IN_CHILD: &str = "SILTSTONE_TEST_IN_CHILD";
+    const GUARDED: &str = "SILTSTONE_TEST_GUARDED";
 
     /// Runs a test of this module again in a process of its own, since a signal handler is the
     /// whole process's. `None` when this is that process.
     fn in_child(name: &str) -> Option<ExitStatus> {
+        in_child_with(name, None)
+    }
+
+    /// The same with a variable of the environment set.
+    fn in_child_with(name: &str, variable: Option<&str>) -> Option<ExitStatus> {
         if std::env::var_os(IN_CHILD).is_some() {
             return None;
         }
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", &format!("io::map::tests::{name}"), "--nocapture"])
             .env(IN_CHILD, "1")
+            .envs(variable.map(|name| (name, "1")))
             .output()
             .unwrap();
         if !output.status.success() {
@@ -500,6 +518,37 @@ mod tests {
         file.set_size(83_000).unwrap();
         assert_eq!(reader.window(83_500, 10).unwrap(), [0; 500]);
         assert_eq!(reader.check().unwrap_err().kind(), Kind::Io);
+    }
+
+    #[test]
+    fn a_slice_of_a_file_that_shrinks_is_zeros_with_the_guard_and_a_signal_without() {
+        use crate::io::MappedFile;
+
+        let name = "a_slice_of_a_file_that_shrinks_is_zeros_with_the_guard_and_a_signal_without";
+        let is_guarded = std::env::var_os(GUARDED).is_some();
+        if let Some(status) = in_child(name) {
+            assert_eq!(status.signal(), Some(libc::SIGBUS));
+            let status = in_child_with(name, Some(GUARDED)).expect("another process");
+            assert!(status.success());
+            return;
+        }
+        if is_guarded {
+            guard_process().unwrap();
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let bytes = numbered(&path, 200_000);
+        let file = Disk::new().open(&path, OpenMode::ReadWrite).unwrap();
+        let slice = MappedFile::new(&*file, 70_001, 100_000).unwrap().unwrap();
+        assert!(slice.bytes() == &bytes[70_001..170_001] && slice.is_whole());
+        assert!(MappedFile::new(&*file, 70_001, 130_000).unwrap().is_none(), "it is shorter");
+        assert!(MappedFile::new(&*file, 7, 0).unwrap().is_none());
+        file.set_size(100_000).unwrap();
+        assert_eq!(slice.bytes()[99_000], 0);
+        assert!(!slice.is_whole());
+        drop(slice);
+        let slice = MappedFile::new(&*file, 0, 100_000).unwrap().unwrap();
+        assert!(slice.bytes() == &bytes[..100_000] && slice.is_whole());
     }
 
     #[test]

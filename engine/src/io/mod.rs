@@ -4,7 +4,7 @@
 //! crash tests stand behind the same traits. Reading goes through a [`Source`], which gives windows
 //! of a file in whatever way is best.
 
-mod cache;
+pub(crate) mod cache;
 pub mod checksum;
 #[cfg(test)]
 mod conformance;
@@ -12,6 +12,7 @@ mod counters;
 mod disk;
 mod lock;
 pub mod map;
+mod mapped;
 mod ring;
 mod ring_disk;
 pub mod sim;
@@ -21,6 +22,7 @@ mod storage;
 pub use counters::Counters;
 pub use disk::Disk;
 pub use map::MapReader;
+pub use mapped::MappedFile;
 pub use ring_disk::{IoChoice, RingDisk, open_disk};
 pub use sim::SimDisk;
 pub use source::{MapMode, Reader, Source, WindowReader};

@@ -63,7 +63,7 @@ pub use locate_many::{FetchRequest, locate_many};
 pub use log::Log;
 pub use name::{FolderKind, FolderName};
 pub use read::{
-    FetchOptions, Fetched, FetchedBytes, FileRange, Isolation, OffsetPlace, RangeLease,
+    FetchOptions, Fetched, FetchedBytes, FileRange, Isolation, MappedRange, OffsetPlace, RangeLease,
 };
 pub use read_files::{LogReader, ReadOptions, Selection, read_log};
 pub use removal::remove_tree;

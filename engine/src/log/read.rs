@@ -2,14 +2,15 @@
 //!
 //! Readers take no lock. A range keeps its file open through roll, deletion, truncation and close.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::log::Log;
 use super::segments::Segments;
 use crate::error::{Error, Kind, Result};
 use crate::index::AbortedTxn;
-use crate::io::File;
-use crate::segment::log_segment::SegmentHandles;
+use crate::io::{File, MapMode, MappedFile, cache};
+use crate::segment::log_segment::{SealedPin, SegmentHandles};
 use crate::segment::{BatchPlace, LogSegment};
 
 /// How often a copy is tried again when the log is cut under it.
@@ -60,6 +61,43 @@ pub struct FileRange {
 
 /// What keeps the file of a range open: its segment's open files.
 pub type RangeLease = SegmentHandles;
+
+/// Bytes of a sealed segment as memory: the pages of its file, not a copy. It keeps its file open
+/// through deletion, compaction and close, and keeps the log from being cut within the segment
+/// meanwhile: [`Log::truncate_to`] fails with `Conflict`. Drop it before the log is opened again.
+///
+/// The caveat of every map: where the disk fails to read a page, or another process cuts the file,
+/// touching the bytes raises SIGBUS, which ends the process. Only in a process with the guard
+/// ([`guard_process`](crate::io::map::guard_process)) such bytes are zeros instead, and
+/// [`is_whole`](Self::is_whole) tells.
+#[derive(Debug)]
+pub struct MappedRange {
+    mapped: MappedFile,
+    /// Dropped after the map.
+    _pin: SealedPin,
+}
+
+impl Deref for MappedRange {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.mapped.bytes()
+    }
+}
+
+impl AsRef<[u8]> for MappedRange {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl MappedRange {
+    /// Whether all that was seen so far was the file.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.mapped.is_whole()
+    }
+}
 
 /// What a reader gets.
 #[derive(Clone, Debug)]
@@ -132,6 +170,48 @@ impl FileRange {
         let read = self.file().read_at(&mut bytes, self.position)?;
         bytes.truncate(read);
         Ok(bytes)
+    }
+
+    /// The bytes as memory, without a copy, for a caller that has decided for maps and knows what
+    /// that means: see [`MappedRange`]. `None` with [`MapMode::Never`]; while the segment is
+    /// written to; where the log was cut since the range was looked up; and where there can be no
+    /// map, as on the simulated disk. Then [`read`](Self::read) is there.
+    ///
+    /// # Errors
+    /// What the system says, as when the process has too many maps.
+    pub fn map(&self, maps: MapMode) -> Result<Option<MappedRange>> {
+        if maps == MapMode::Never {
+            return Ok(None);
+        }
+        let Some(pin) = self.handles.pin() else { return Ok(None) };
+        // After the pin: from now on nobody cuts it.
+        if !self.is_intact() {
+            return Ok(None);
+        }
+        let mapped = MappedFile::new(&**pin.log(), self.position, self.size_bytes)?;
+        Ok(mapped.map(|mapped| MappedRange { mapped, _pin: pin }))
+    }
+
+    /// Whether the page cache has all of the bytes, so that sending them waits for no disk. Yes
+    /// where nobody can tell. A look at each page, 0.4 us of a core, until one is not there; what is
+    /// there may go away at any time.
+    #[must_use]
+    pub fn is_resident(&self) -> bool {
+        cache::has_all(self.file(), self.position, self.size_bytes)
+    }
+
+    /// How many of the bytes, from the first on, the page cache has. As
+    /// [`is_resident`](Self::is_resident).
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        cache::resident_bytes(self.file(), self.position, self.size_bytes)
+    }
+
+    /// Has the disk read the bytes into the page cache, and does not wait for it: for a range that
+    /// is not [resident](Self::is_resident), before a thread that must not wait sends it. What the
+    /// system has no memory for, or cannot read, is not read: sending it then waits or fails.
+    pub fn warm(&self) {
+        cache::warm(self.file(), self.position, self.size_bytes);
     }
 }
 

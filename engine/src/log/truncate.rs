@@ -20,7 +20,9 @@ impl Log {
     /// it ended there or before. Where the batch begins before `offset`, the log has a gap.
     ///
     /// # Errors
-    /// `InvalidArgument` for a negative offset; `Conflict`; `Closed`; what the disk says.
+    /// `InvalidArgument` for a negative offset; `Conflict` when another thread is writing, or holds
+    /// a [`MappedRange`](super::MappedRange) of the segment that is to be cut; `Closed`; what the
+    /// disk says.
     pub fn truncate_to(&self, offset: i64, now_ms: i64) -> Result<bool> {
         // spec: segments 6.7
         if offset < 0 {

@@ -8,7 +8,7 @@ use super::index_tails::IndexTails;
 use super::log_segment::{LogSegment, SegmentHandles};
 use super::name::FileRole;
 use super::recent::RecentBatches;
-use crate::error::{Kind, Result};
+use crate::error::{Error, Kind, Result};
 use crate::index::{TimeEntry, txn};
 use crate::io::OpenMode;
 use crate::units::{NO_TIMESTAMP, is_addressable};
@@ -81,6 +81,7 @@ impl ActiveSegment {
             other => other?,
         };
         let segment = Arc::new(LogSegment::new(base_offset, 0));
+        segment.begin_writing();
         let handles = Arc::new(SegmentHandles::new(&segment, log.into(), folder.open_files()));
         segment.set_max_timestamp(Some((NO_TIMESTAMP, base_offset)));
         for role in [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex] {
@@ -98,6 +99,10 @@ impl ActiveSegment {
     ) -> Result<Self> {
         // Other handles than those of its readers, who may hold its sealed indexes in memory.
         let log = Arc::clone(segment.handles(folder)?.log());
+        if !segment.begin_writing() {
+            let message = "mapped slices of the segment are in use";
+            return Err(Error::new(Kind::Conflict, message).in_file(log.path()));
+        }
         let handles = Arc::new(SegmentHandles::new(segment, log, folder.open_files()));
         let is_empty = segment.size_bytes() == 0;
         let segment = Arc::clone(segment);
@@ -288,6 +293,7 @@ impl ActiveSegment {
         let txns = (self.txn_count == 0).then_some(0);
         self.segment.set_entry_count(FileRole::TxnIndex, txns);
         self.segment.set_recent(None);
+        self.segment.end_writing();
         self.segment
     }
 

@@ -20,6 +20,8 @@ use crate::sync::{
 
 /// "Every entry that the file holds", as a count of index entries.
 const WHOLE_FILE: u32 = u32::MAX;
+/// In the count of pins: the segment is written to.
+const IS_WRITTEN: u32 = 1 << 31;
 /// "Not known yet", as a largest timestamp.
 const UNKNOWN: i64 = i64::MIN;
 
@@ -39,6 +41,8 @@ pub struct LogSegment {
     /// How often its indexes were changed, and how much of that is durable.
     index_changes: AtomicU32,
     durable_index_changes: AtomicU32,
+    /// Who needs that the log is not cut; or that it is written to, and may be.
+    pins: AtomicU32,
     /// Its files have other names now, and others may have theirs.
     is_retired: AtomicBool,
     handles: ArcSwapOption<SegmentHandles>,
@@ -79,6 +83,7 @@ impl LogSegment {
             truncations: AtomicU32::new(0),
             index_changes: AtomicU32::new(0),
             durable_index_changes: AtomicU32::new(0),
+            pins: AtomicU32::new(0),
             is_retired: AtomicBool::new(false),
             handles: ArcSwapOption::empty(),
             recent: ArcSwapOption::empty(),
@@ -149,6 +154,26 @@ impl LogSegment {
     #[must_use]
     pub fn are_indexes_durable(&self) -> bool {
         self.durable_index_changes.load(Ordering::Acquire) == self.index_changes()
+    }
+
+    /// Says that the segment is written to from now on; `false` when its log must not be cut.
+    pub(super) fn begin_writing(&self) -> bool {
+        let may_begin = |pins: u32| (pins & !IS_WRITTEN == 0).then_some(IS_WRITTEN);
+        self.pins.fetch_update(Ordering::AcqRel, Ordering::Acquire, may_begin).is_ok()
+    }
+
+    /// Says that nobody writes to it any more.
+    pub(super) fn end_writing(&self) {
+        self.pins.fetch_and(!IS_WRITTEN, Ordering::AcqRel);
+    }
+
+    fn pin(&self) -> bool {
+        let may_pin = |pins: u32| (pins & IS_WRITTEN == 0).then(|| pins.checked_add(1)).flatten();
+        self.pins.fetch_update(Ordering::AcqRel, Ordering::Acquire, may_pin).is_ok()
+    }
+
+    fn unpin(&self) {
+        self.pins.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// The largest timestamp of its batches and the last offset of the batch that has it, where
@@ -300,6 +325,30 @@ impl LogSegment {
     }
 }
 
+/// Keeps the log of a sealed segment from being cut, and its file open.
+#[derive(Debug)]
+pub struct SealedPin {
+    handles: Arc<SegmentHandles>,
+    /// `None` when the segment is no part of a log any more: then nobody cuts it.
+    segment: Option<Arc<LogSegment>>,
+}
+
+impl SealedPin {
+    /// The log.
+    #[must_use]
+    pub fn log(&self) -> &Arc<dyn File> {
+        self.handles.log()
+    }
+}
+
+impl Drop for SealedPin {
+    fn drop(&mut self) {
+        if let Some(segment) = &self.segment {
+            segment.unpin();
+        }
+    }
+}
+
 impl Drop for SegmentHandles {
     fn drop(&mut self) {
         self.open_files.subtract(self.file_count());
@@ -338,6 +387,14 @@ impl SegmentHandles {
     #[must_use]
     pub fn truncations(&self) -> u32 {
         self.segment.upgrade().map_or(0, |segment| segment.truncations())
+    }
+
+    /// Keeps the log from being cut; `None` while the segment is written to.
+    #[must_use]
+    pub fn pin(self: &Arc<Self>) -> Option<SealedPin> {
+        let segment = self.segment.upgrade();
+        let is_sealed = segment.as_ref().is_none_or(|segment| segment.pin());
+        is_sealed.then(|| SealedPin { handles: Arc::clone(self), segment })
     }
 
     fn slot(&self, role: FileRole) -> &OnceLock<Arc<dyn File>> {

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use siltstone::Kind;
 use siltstone::io::Disk;
-use siltstone::log::{FetchOptions, Isolation, Log, LogConfig, OpenOptions};
+use siltstone::log::{
+    Cleaner, CleanerOptions, FetchOptions, Isolation, Log, LogConfig, OpenOptions,
+};
 use siltstone::record::validate::Batches;
 use siltstone_tests::live::{NOW_MS, TestLog, records};
 
@@ -210,4 +212,71 @@ fn a_log_moves_to_another_name_and_ends_for_good() {
     assert_eq!(disk.list(new).unwrap_err().kind(), Kind::NotFound);
     assert_eq!(log.try_read(0, 10, Isolation::LogEnd).unwrap_err().kind(), Kind::Closed);
     assert_eq!(lease.read().unwrap().len(), 69);
+}
+
+#[test]
+fn a_log_is_deleted_while_it_is_compacted() {
+    // The round went on to make files in the directory that was being removed.
+    for round in 0..40_u32 {
+        let (_dir, log) = on_a_disk();
+        for offset in 0..200 {
+            log.append_as_follower(&batch(offset), 0, NOW_MS).unwrap();
+        }
+        log.update_high_watermark(200).unwrap();
+        let options = CleanerOptions { step_bytes: 300, ..CleanerOptions::default() };
+        let mut cleaner = Cleaner::new(options);
+        let range = log.cleanable(None, NOW_MS).unwrap();
+        let steps = AtomicI64::new(0);
+        std::thread::scope(|scope| {
+            let compactor = scope.spawn(|| {
+                let mut compaction = match log.begin_compaction(&mut cleaner, &range, NOW_MS) {
+                    Ok(compaction) => compaction,
+                    Err(error) => return error.kind(),
+                };
+                loop {
+                    match compaction.step() {
+                        Ok(done) => assert!(done.is_none(), "a round that comes to its end"),
+                        Err(error) if error.kind() == Kind::Conflict => {}
+                        Err(error) => return error.kind(),
+                    }
+                    steps.fetch_add(1, Ordering::AcqRel);
+                }
+            });
+            while steps.load(Ordering::Acquire) < i64::from(round) {
+                std::thread::yield_now();
+            }
+            while let Err(error) = log.delete() {
+                assert_eq!(error.kind(), Kind::Conflict, "{error}");
+            }
+            assert!(!log.dir().exists());
+            let why = compactor.join().unwrap();
+            // Before the first step there may be no round yet.
+            let is_early = round == 0 && matches!(why, Kind::Conflict | Kind::Closed);
+            assert!(why == Kind::Cancelled || is_early, "{why:?}");
+        });
+        assert!(!log.dir().exists());
+    }
+}
+
+#[test]
+fn a_round_that_nobody_takes_further_keeps_no_log_from_going() {
+    let (_dir, log) = on_a_disk();
+    for offset in 0..200 {
+        log.append_as_follower(&batch(offset), 0, NOW_MS).unwrap();
+    }
+    log.update_high_watermark(200).unwrap();
+    let mut cleaner = Cleaner::default();
+    let range = log.cleanable(None, NOW_MS).unwrap();
+    let mut first = log.begin_compaction(&mut cleaner, &range, NOW_MS).unwrap();
+    log.pause_compaction();
+    assert_eq!(first.step().unwrap_err().kind(), Kind::Cancelled);
+    drop(first);
+    let error = log.begin_compaction(&mut cleaner, &range, NOW_MS).unwrap_err();
+    assert_eq!(error.kind(), Kind::Cancelled);
+    log.resume_compaction();
+    let mut second = log.begin_compaction(&mut cleaner, &range, NOW_MS).unwrap();
+    assert_eq!(second.step().unwrap(), None);
+    log.delete().unwrap();
+    assert_eq!(second.step().unwrap_err().kind(), Kind::Cancelled);
+    assert!(second.is_abandoned());
 }

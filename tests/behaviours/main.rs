@@ -1,6 +1,7 @@
 //! Kafka's behaviour, row by row of its catalogue: facts from Kafka's own unit tests. A test cites
 //! the rows that it proves, and checks every result of them.
 
+mod cleaner;
 mod compaction;
 mod compaction_readers;
 mod concurrency;

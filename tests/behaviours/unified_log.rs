@@ -1061,6 +1061,47 @@ fn only_uploaded_segments_leave_a_remote_log() {
 }
 
 #[test]
+fn a_remote_log_that_is_not_uploaded_any_more_is_kept_as_a_local_one() {
+    // spec: behaviours UL-131
+    let mut log = TestLog::with(|config| {
+        config.segment_bytes = ONE;
+        config.remote_storage = true;
+        config.retention_bytes = i64::from(ONE) * 5;
+        config.local_retention_bytes = 1;
+    });
+    let state = |log: &TestLog| {
+        let with_data = log.log().segments().iter().filter(|s| s.size_bytes() > 0).count();
+        (with_data, log.log().log_start_offset(), log.log().local_log_start_offset())
+    };
+    lead_many(&mut log, 6, NOW_MS);
+    log.log().update_highest_remote_offset(1);
+    delete_old(&log);
+    assert_eq!(state(&log), (4, 0, 2));
+    let mut config = LogConfig::clone(&log.log().config());
+    config.remote_copy_disabled = true;
+    log.log().set_config(config.clone());
+    assert_eq!(delete_old(&log), 0);
+    assert_eq!(state(&log), (4, 0, 2));
+
+    // What is in remote storage has expired.
+    log.log().maybe_increment_log_start_offset(2).unwrap();
+    assert_eq!(state(&log), (4, 2, 2));
+    lead_many(&mut log, 3, NOW_MS);
+    assert_eq!(state(&log), (7, 2, 2));
+    assert_eq!(delete_old(&log), 2);
+    assert_eq!(state(&log), (5, 4, 4));
+
+    (config.retention_ms, config.local_retention_ms) = (1000, 1);
+    log.log().set_config(config);
+    let delete_at = |log: &TestLog, now_ms| log.log().delete_old_segments(now_ms).unwrap();
+    assert_eq!(delete_at(&log, NOW_MS + 10), 0);
+    assert_eq!(state(&log), (5, 4, 4));
+    assert_eq!(delete_at(&log, NOW_MS + 1010), 5);
+    assert_eq!(log.bases(), [9]);
+    assert_eq!(state(&log), (0, 9, 9));
+}
+
+#[test]
 fn local_retention_keeps_what_is_not_uploaded() {
     // spec: behaviours UL-132, UL-133
     let mut log = TestLog::with(|config| {

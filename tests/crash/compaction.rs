@@ -23,9 +23,9 @@ const EMFILE: i32 = 24;
 const ENOSPC: i32 = 28;
 const RETENTION_MS: i64 = 1000;
 /// What a power cut spares: the extremes, and mixtures, in some of which renames are reordered.
-const SEEDS: std::ops::Range<u64> = 0..24;
+pub(super) const SEEDS: std::ops::Range<u64> = 0..24;
 
-fn config() -> LogConfig {
+pub(super) fn config() -> LogConfig {
     LogConfig {
         compact: true,
         delete: false,
@@ -81,45 +81,54 @@ fn follow(log: &Log, offset: &mut i64, bytes: &[u8], records: usize) {
     *offset += i64::try_from(records).expect("few");
 }
 
-/// Seven segments, of which the last is active, closed cleanly and durable.
-fn made() -> SimDisk {
+/// Seven segments, of which the last is active.
+pub(super) fn fill(log: &Log) {
+    let at = &mut 0;
+    append(log, at, &[(1, 1), (2, 1), (3, 1)], None);
+    append(log, at, &[(4, 1), (5, 1)], Some(0));
+    end(log, at, true);
+    log.roll(NOW_MS).expect("a roll");
+    append(log, at, &[(1, 2), (6, 1), (7, 1)], None);
+    append(log, at, &[(2, 0), (8, 1)], None);
+    log.roll(NOW_MS).expect("a roll");
+    append(log, at, &[(7, 2)], Some(2));
+    append(log, at, &[(9, 1), (9, 2)], None);
+    log.roll(NOW_MS).expect("a roll");
+    append(log, at, &[(9, 0), (8, 0)], None);
+    end(log, at, false);
+    log.roll(NOW_MS).expect("a roll");
+    append(log, at, &[(4, 3), (6, 3), (10, 3)], None);
+    append(log, at, &[(11, 1), (12, 1), (13, 1), (14, 1)], None);
+    log.roll(NOW_MS).expect("a roll");
+    append(log, at, &[(11, 0), (12, 0), (13, 0), (14, 0)], Some(3));
+    end(log, at, false);
+    log.roll(NOW_MS).expect("a roll");
+    append(log, at, &[(1, 9)], None);
+}
+
+/// Closed cleanly and durable.
+pub(super) fn made() -> SimDisk {
     let disk = SimDisk::new();
     let log = open(&disk, true, 0).expect("a log");
-    let at = &mut 0;
-    append(&log, at, &[(1, 1), (2, 1), (3, 1)], None);
-    append(&log, at, &[(4, 1), (5, 1)], Some(0));
-    end(&log, at, true);
-    log.roll(NOW_MS).expect("a roll");
-    append(&log, at, &[(1, 2), (6, 1), (7, 1)], None);
-    append(&log, at, &[(2, 0), (8, 1)], None);
-    log.roll(NOW_MS).expect("a roll");
-    append(&log, at, &[(7, 2)], Some(2));
-    append(&log, at, &[(9, 1), (9, 2)], None);
-    log.roll(NOW_MS).expect("a roll");
-    append(&log, at, &[(9, 0), (8, 0)], None);
-    end(&log, at, false);
-    log.roll(NOW_MS).expect("a roll");
-    append(&log, at, &[(4, 3), (6, 3), (10, 3)], None);
-    append(&log, at, &[(11, 1), (12, 1), (13, 1), (14, 1)], None);
-    log.roll(NOW_MS).expect("a roll");
-    append(&log, at, &[(11, 0), (12, 0), (13, 0), (14, 0)], Some(3));
-    end(&log, at, false);
-    log.roll(NOW_MS).expect("a roll");
-    append(&log, at, &[(1, 9)], None);
+    fill(&log);
     log.close().expect("a clean stop");
     disk.settle();
     disk
 }
 
-/// Three rounds with a small map, at whose end tombstones and markers are gone.
-fn compact(log: &Log, from: &mut (usize, Option<i64>)) -> siltstone::Result<()> {
-    let options = CleanerOptions {
+/// A small map, and many steps.
+pub(super) fn small() -> CleanerOptions {
+    CleanerOptions {
         dedupe_buffer_bytes: 24 * 10,
         io_buffer_bytes: 64,
         step_bytes: 100,
         ..CleanerOptions::default()
-    };
-    let mut cleaner = Cleaner::new(options);
+    }
+}
+
+/// Three rounds, at whose end tombstones and markers are gone.
+fn compact(log: &Log, from: &mut (usize, Option<i64>)) -> siltstone::Result<()> {
+    let mut cleaner = Cleaner::new(small());
     while from.0 < 4 {
         let now_ms = NOW_MS + RETENTION_MS * i64::try_from(from.0).expect("few");
         let range = log.cleanable(from.1, now_ms)?;
@@ -131,7 +140,7 @@ fn compact(log: &Log, from: &mut (usize, Option<i64>)) -> siltstone::Result<()> 
 }
 
 /// What is known before and after.
-struct Known {
+pub(super) struct Known {
     before: BTreeSet<Line>,
     view: View,
     after: Vec<Line>,
@@ -142,7 +151,7 @@ struct Known {
 }
 
 impl Known {
-    fn of(disk: &SimDisk) -> Self {
+    pub(super) fn of(disk: &SimDisk) -> Self {
         let disk = disk.fork();
         let log = open(&disk, true, 0).expect("a log");
         let before = lines(&log);
@@ -167,7 +176,7 @@ impl Known {
     }
 
     /// What must hold of every log that is left.
-    fn check(&self, log: &Log, when: &str) {
+    pub(super) fn check(&self, log: &Log, when: &str) {
         let left = lines(log);
         assert_eq!(view(&left), self.view, "{when}: other keys, of {left:#?}");
         let invented = left.iter().find(|line| !self.before.contains(line));

@@ -9,6 +9,7 @@
 //! | `live` | a log that is written to: the same for its whole life |
 //! | `compaction` | a log that is compacted: the same |
 //! | `indexes` | indexes that were written but not synced |
+//! | `rounds` | a node that compacts: the same, with what it says of how far it came |
 //! | `killed` | a process that writes to a log is killed, on a real file system |
 //! | `directories` | which directories are recovered |
 //!
@@ -22,6 +23,7 @@ mod faults;
 mod indexes;
 mod killed;
 mod live;
+mod rounds;
 mod scenario;
 
 /// Two tests for each directory, so that they run side by side.

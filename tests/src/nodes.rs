@@ -27,6 +27,8 @@ pub struct TestNode {
     pub stray: Vec<String>,
     /// Files that may be open at once.
     pub open_files_max: usize,
+    /// How many logs may be compacted at once; none, unless said.
+    pub cleaners: usize,
     /// The clock.
     pub now_ms: i64,
     /// What came of the last start.
@@ -59,6 +61,7 @@ impl TestNode {
             identity: None,
             stray: Vec::new(),
             open_files_max: 1000,
+            cleaners: 0,
             now_ms: 1_700_000_010_000,
             report: LoadReport::default(),
             engine: None,
@@ -77,6 +80,7 @@ impl TestNode {
             identity: self.identity.as_ref(),
             is_stray: (!self.stray.is_empty()).then_some(&is_stray),
             open_files_max: self.open_files_max,
+            cleaners: self.cleaners,
             ..EngineOptions::new(&config, self.now_ms)
         };
         self.engine = None;

@@ -13,9 +13,10 @@ impl Log {
     /// # Errors
     /// The first thing that failed; the log is closed all the same, as after a crash.
     pub fn close(&self) -> Result<()> {
+        self.pause_compaction();
         // What a compaction could not complete the next start does.
         let _ = self.complete_replacement();
-        let seat = self.take_seat_anyway()?;
+        let seat = self.take_seat_anyway().inspect_err(|_| self.resume_compaction())?;
         let Some((work, now_ms)) = self.close_from(seat)? else { return Ok(()) };
         let outcome = self.sync(&work);
         self.complete_flush(&work, outcome, now_ms)
@@ -28,6 +29,7 @@ impl Log {
     /// # Errors
     /// As [`close`](Self::close).
     pub fn begin_close(&self) -> Result<Option<(FlushWork, i64)>> {
+        self.pause_compaction();
         let _ = self.complete_replacement();
         let seat = self.wait_for_seat()?;
         self.close_from(seat)
@@ -57,6 +59,7 @@ impl Log {
     /// Closes the log as it is, without a write: for one whose disk has failed, or that is to be
     /// deleted. Whoever is writing to it is not waited for, and cannot write again.
     pub fn abandon(&self) {
+        self.rounds.pause();
         self.is_failed.store(true, Ordering::Release);
         self.is_closed.store(true, Ordering::Release);
         if let Ok(seat) = self.take_seat_anyway() {

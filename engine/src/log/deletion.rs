@@ -4,11 +4,12 @@
 //! that has just looked it up still finds it open.
 
 use std::collections::VecDeque;
-use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use super::log::Log;
 use crate::error::{Kind, Result};
-use crate::segment::{FileName, FileRole, FileState};
+use crate::segment::{FileName, FileRole, FileState, LogSegment};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Files that wait for their deletion.
@@ -68,8 +69,40 @@ impl Log {
         outcome.map(|()| deleted)
     }
 
+    /// Takes a sealed segment out of the log, from the writer's seat. When its files cannot be
+    /// renamed it is there as before.
+    pub(super) fn remove_segment(&self, segment: &Arc<LogSegment>, now_ms: i64) -> Result<()> {
+        let base_offset = segment.base_offset();
+        // Whoever has found it before must not take a file that is renamed for one that was never
+        // there: without its index of transactions aborted records would look committed.
+        let list = self.segments.load().without(|other| other.base_offset() == base_offset);
+        self.segments.store(Arc::new(list));
+        match self.retire_segment(segment, now_ms) {
+            Ok(()) => segment.close(),
+            Err(error) => {
+                if !self.is_failed() {
+                    let list = self.segments.load().with(Arc::clone(segment));
+                    self.segments.store(Arc::new(list));
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Renames the files of a segment after telling whoever still looks at it.
+    pub(super) fn retire_segment(&self, segment: &LogSegment, now_ms: i64) -> Result<()> {
+        segment.retire();
+        self.doom_segment(segment.base_offset(), now_ms).inspect_err(|_| {
+            if !self.is_failed() {
+                segment.reinstate();
+            }
+        })
+    }
+
     /// Renames the files of a segment, so that nobody takes them for a part of the log, and puts
-    /// them up for deletion.
+    /// them up for deletion. When one cannot be renamed all have their old names; where that
+    /// cannot be had either, the log takes no more writes.
     pub(super) fn doom_segment(&self, base_offset: i64, now_ms: i64) -> Result<()> {
         // spec: segments 4.6. The log comes last: as long as it has its name, the segment is whole,
         // if slower to search.
@@ -83,14 +116,15 @@ impl Log {
     }
 
     fn doom(&self, offset: i64, roles: &[FileRole], now_ms: i64) -> Result<()> {
-        let dir = self.dir();
-        let mut names = Vec::new();
+        let (dir, storage) = (self.dir(), self.folder.storage());
+        let mut renamed: Vec<(String, String)> = Vec::new();
         let mut outcome = Ok(());
         for role in roles {
             let live = FileName::live(offset, *role);
             let name = FileName { state: FileState::Deleted, ..live }.format();
-            match self.folder.storage().rename(&dir.join(live.format()), &dir.join(&name)) {
-                Ok(()) => names.push(name),
+            let live = live.format();
+            match storage.rename(&dir.join(&live), &dir.join(&name)) {
+                Ok(()) => renamed.push((live, name)),
                 Err(error) if error.kind() == Kind::NotFound => {}
                 Err(error) => {
                     outcome = Err(error);
@@ -98,10 +132,160 @@ impl Log {
                 }
             }
         }
-        if !names.is_empty() {
+        if outcome.is_err() {
+            let back = |(live, name): &(String, String)| {
+                storage.rename(&dir.join(name), &dir.join(live)).is_ok()
+            };
+            while renamed.last().is_some_and(back) {
+                renamed.pop();
+            }
+            // A segment that lacks files is whole for the next start, which makes them anew.
+            self.is_failed.fetch_or(!renamed.is_empty(), Ordering::AcqRel);
+        }
+        if !renamed.is_empty() {
             let due_ms = now_ms.saturating_add(self.config.load().file_delete_delay_ms);
+            let names = renamed.into_iter().map(|(_, name)| name).collect();
             self.deletions.lock().push_back(Deletion { due_ms, names });
         }
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use std::path::Path;
+
+    use super::*;
+    use crate::io::{SimDisk, Storage};
+    use crate::log::{FetchOptions, Isolation, LogConfig, OpenOptions};
+    use crate::record::builder::{BatchBuilder, BatchOptions, write_end_marker};
+    use crate::record::codec::Compressor;
+    use crate::record::control::EndMarker;
+
+    const NOW_MS: i64 = 1_700_000_000_000;
+    const ALL: FetchOptions =
+        FetchOptions { max_bytes: 1000, isolation: Isolation::Committed, min_one_message: true };
+
+    /// An aborted transaction in a segment of its own, and a record behind it.
+    fn log(disk: &SimDisk) -> Log {
+        let options = OpenOptions { now_ms: NOW_MS, ..OpenOptions::default() };
+        let disk = Arc::new(disk.clone());
+        let dir = Path::new("/orders-0");
+        let log = Log::open(disk, dir, LogConfig::default(), &options).unwrap();
+        let txn = BatchOptions {
+            producer_id: 7,
+            producer_epoch: 0,
+            base_sequence: 0,
+            is_transactional: true,
+            leader_epoch: 0,
+            ..BatchOptions::default()
+        };
+        let marker = EndMarker { is_abort: true, coordinator_epoch: 0, timestamp_ms: NOW_MS };
+        let data = |options: BatchOptions| {
+            let mut builder = BatchBuilder::new(options).unwrap();
+            builder.append(NOW_MS, None, Some(b"value")).unwrap();
+            let mut bytes = Vec::new();
+            builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+            bytes
+        };
+        let mut bytes = data(txn);
+        write_end_marker(&BatchOptions { base_offset: 1, ..txn }, &marker, &mut bytes).unwrap();
+        log.append_as_follower(&bytes, i32::MAX, NOW_MS).unwrap();
+        log.roll(NOW_MS).unwrap();
+        let plain = BatchOptions { base_offset: 2, leader_epoch: 0, ..BatchOptions::default() };
+        let last = data(plain);
+        log.append_as_follower(&last, i32::MAX, NOW_MS).unwrap();
+        log.update_high_watermark(3).unwrap();
+        log
+    }
+
+    fn live_files(disk: &SimDisk) -> Vec<String> {
+        let names = disk.list(Path::new("/orders-0")).unwrap();
+        let names = names.into_iter().map(|entry| entry.name.into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| !name.ends_with(".deleted")).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_reader_that_found_a_segment_before_it_went_misses_no_aborted_transaction() {
+        // Retention renamed the files of a segment that its readers still took for whole: one that
+        // came to look for the index of transactions found none, and aborted records looked
+        // committed. Such a reader is told that the segment is gone, and looks again.
+        type Removal = fn(&Log) -> Result<()>;
+        let removals: [Removal; 3] = [
+            |log| {
+                log.maybe_increment_log_start_offset(2)?;
+                log.delete_old_segments(NOW_MS).map(|count| assert_eq!(count, 1))
+            },
+            |log| log.truncate_fully_and_start_at(9, None, NOW_MS),
+            |log| log.truncate_fully_and_start_at(2, None, NOW_MS),
+        ];
+        for (number, remove) in removals.into_iter().enumerate() {
+            let log = log(&SimDisk::new());
+            let stale = &Arc::clone(log.segments().first().unwrap());
+            let open = stale.handles(&log.folder).unwrap();
+            let before = log.locate(0, &ALL).unwrap().aborted.unwrap();
+            assert_eq!(before.len(), 1);
+            stale.close();
+            let fresh = stale.handles(&log.folder).unwrap();
+            let mut looks = 0;
+            let found = log.look(|segments| {
+                looks += 1;
+                if looks == 1 {
+                    remove(&log).unwrap();
+                }
+                let mut found = Vec::new();
+                for segment in segments.iter() {
+                    segment.collect_aborted(&log.folder, 0, 9, &mut found)?;
+                }
+                Ok(found.len())
+            });
+            assert_eq!((found.unwrap(), looks), (0, 2));
+            assert_eq!(stale.handles(&log.folder).unwrap_err().kind(), Kind::NotFound);
+            let txns = fresh.index(stale, &log.folder, FileRole::TxnIndex);
+            assert_eq!(txns.unwrap_err().kind(), Kind::NotFound, "{number}");
+            // What is open stays good.
+            assert!(open.index(stale, &log.folder, FileRole::TxnIndex).unwrap().is_some());
+        }
+    }
+
+    #[test]
+    fn a_segment_that_cannot_be_renamed_is_there_as_before() {
+        let counted = SimDisk::new();
+        let renames = {
+            let log = log(&counted);
+            log.maybe_increment_log_start_offset(2).unwrap();
+            let before = counted.operation_count();
+            log.delete_old_segments(NOW_MS).unwrap();
+            counted.operation_count() - before
+        };
+        assert!(renames >= 4, "{renames} operations");
+        let mut failures = 0;
+        for number in 0..renames {
+            let disk = SimDisk::new();
+            let log = log(&disk);
+            let before = live_files(&disk);
+            log.maybe_increment_log_start_offset(2).unwrap();
+            disk.fail_at(disk.operation_count() + number, 28);
+            if log.delete_old_segments(NOW_MS).is_ok() {
+                continue;
+            }
+            failures += 1;
+            if log.segments().count() == 2 {
+                let names = live_files(&disk);
+                assert!(before.iter().all(|name| names.contains(name)), "{names:?}");
+                let first = Arc::clone(log.segments().first().unwrap());
+                let mut found = Vec::new();
+                first.collect_aborted(&log.folder, 0, 9, &mut found).unwrap();
+                assert_eq!(found.len(), 1, "{number}");
+                assert_eq!(log.delete_old_segments(NOW_MS).unwrap(), 1);
+            }
+            assert_eq!(log.segments().count(), 1);
+            log.close().unwrap();
+        }
+        assert!(failures >= 4, "{failures} failures");
     }
 }

@@ -10,8 +10,8 @@ use crate::error::{Error, Kind, Result};
 use crate::state::LeaderEpochs;
 
 impl Log {
-    /// Renames the directory, durably; `false` when it has that name. Readers go
-    /// on; whoever is writing is waited for.
+    /// Renames the directory, durably; `false` when it has that name. Readers go on; whoever is
+    /// writing is waited for. A round of compaction ends.
     ///
     /// With `keep_epochs` the log goes on under the new name: a future replica takes its place. A
     /// log that is to be deleted or was left behind forgets them; its checkpoint stays as it is.
@@ -21,6 +21,7 @@ impl Log {
     /// same: [`dir`](Self::dir) tells.
     pub fn rename_dir(&self, path: &Path, keep_epochs: bool) -> Result<bool> {
         // spec: segments 6.10
+        let still = self.stand_still();
         let seat = self.wait_for_seat()?;
         let old = self.dir();
         if old.as_path() == path {
@@ -40,19 +41,23 @@ impl Log {
         }
         drop(saved);
         drop(seat);
+        drop(still);
         let mut parents: Vec<&Path> = [old.parent(), path.parent()].into_iter().flatten().collect();
         parents.dedup();
         parents.into_iter().try_for_each(|parent| storage.sync_dir(parent))?;
         Ok(true)
     }
 
-    /// Removes the log from the disk and closes it. Leases stay good.
+    /// Removes the log from the disk and closes it. Leases stay good. A round of compaction ends;
+    /// the step that is being done is waited for.
     ///
     /// # Errors
     /// `Conflict`, `Closed`, what the disk says: what is left is for [`remove_tree`] to remove.
     pub fn delete(&self) -> Result<()> {
         // spec: segments 6.10
+        let mut still = self.stand_still();
         let seat = self.take_seat_anyway()?;
+        still.forget_replacement();
         self.is_closed.store(true, Ordering::Release);
         if let Some(writer) = seat.leave() {
             writer.active.close();

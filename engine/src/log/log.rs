@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, TryLockError};
 
-use super::compact::Replacements;
+use super::compact::{Replacements, Rounds};
 use super::config::LogConfig;
 use super::damaged::DamagedSegments;
 use super::deletion::Deletions;
@@ -50,6 +50,7 @@ pub struct Log {
     pub(super) saved_epochs: Mutex<Arc<LeaderEpochs>>,
     pub(super) durable: Mutex<Durable>,
     pub(super) deletions: Deletions,
+    pub(super) rounds: Rounds,
     pub(super) replacements: Replacements,
     pub(super) damaged: DamagedSegments,
     pub(super) topic_id: Option<Uuid>,
@@ -108,6 +109,8 @@ pub(super) struct Durable {
     /// Snapshots that were written but not synced.
     pub(super) snapshots: Vec<i64>,
     pub(super) last_flush_ms: i64,
+    /// Up to where, exclusive, the log is compacted, if that is known.
+    pub(super) compacted_end_offset: Option<i64>,
 }
 
 /// The writer's seat, taken.

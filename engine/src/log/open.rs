@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::compact::Replacements;
+use super::compact::{Replacements, Rounds};
 use super::config::{LogConfig, OpenOptions};
 use super::damaged::DamagedSegments;
 use super::deletion::Deletions;
@@ -88,6 +88,7 @@ impl Log {
                 ..Durable::default()
             }),
             deletions: Deletions::default(),
+            rounds: Rounds::default(),
             replacements: Replacements::default(),
             damaged: DamagedSegments::default(),
             topic_id,

@@ -194,10 +194,7 @@ impl Log {
         }
         for segment in &doomed {
             let base_offset = segment.base_offset();
-            self.doom_segment(base_offset, now_ms)?;
-            let list = self.segments.load().without(|other| other.base_offset() == base_offset);
-            self.segments.store(Arc::new(list));
-            segment.close();
+            self.remove_segment(segment, now_ms)?;
             if writer.producers.snapshots_mut().remove(base_offset) {
                 self.doom_snapshot(base_offset, now_ms)?;
             }

@@ -84,7 +84,7 @@ impl Log {
     fn replace_empty(&self, writer: &mut Writer, now_ms: i64) -> Result<i64> {
         let base_offset = writer.active.base_offset();
         let settings = self.config.load().segment();
-        self.doom_segment(base_offset, now_ms)?;
+        self.retire_segment(writer.active.segment(), now_ms)?;
         let next = ActiveSegment::create(&self.folder, base_offset, &settings, now_ms)?;
         let list = self.segments.load().without(|segment| segment.base_offset() == base_offset);
         self.segments.store(Arc::new(list.with(Arc::clone(next.segment()))));

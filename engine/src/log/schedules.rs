@@ -12,9 +12,13 @@ use loom::thread::spawn;
 #[cfg(shuttle)]
 use shuttle::thread::spawn;
 
+#[cfg(shuttle)]
+use super::{Cleaner, CleanerOptions};
 use super::{FetchOptions, Isolation, Log, LogConfig, OpenOptions};
 use crate::error::Kind;
 use crate::io::SimDisk;
+#[cfg(shuttle)]
+use crate::io::Storage;
 use crate::record::builder::{BatchBuilder, BatchOptions};
 use crate::record::codec::Compressor;
 use crate::record::validate::Batches;
@@ -23,6 +27,10 @@ const NOW_MS: i64 = 1_700_000_000_000;
 
 /// A log whose segments hold two batches.
 fn log() -> Arc<Log> {
+    log_on(&SimDisk::new())
+}
+
+fn log_on(disk: &SimDisk) -> Arc<Log> {
     let config = LogConfig {
         segment_bytes: 200,
         segment_index_bytes: 80,
@@ -31,8 +39,7 @@ fn log() -> Arc<Log> {
         ..LogConfig::default()
     };
     let options = OpenOptions { now_ms: NOW_MS, ..OpenOptions::default() };
-    let disk = Arc::new(SimDisk::new());
-    Arc::new(Log::open(disk, Path::new("/orders-0"), config, &options).unwrap())
+    Arc::new(Log::open(Arc::new(disk.clone()), Path::new("/orders-0"), config, &options).unwrap())
 }
 
 /// The batch of one record that is appended at an offset in an epoch.
@@ -122,6 +129,54 @@ fn a_lease_outlives_its_segment() {
     reader.join().unwrap();
 }
 
+/// A round of compaction ends when its log is deleted, moved or closed: then it leaves no file, and
+/// does not touch another log that gets the name.
+#[cfg(shuttle)]
+fn a_round_of_compaction_ends_with_its_log(end: fn(&Log)) {
+    let disk = SimDisk::new();
+    let log = log_on(&disk);
+    (0..6).for_each(|_| append(&log, 0));
+    log.update_high_watermark(6).unwrap();
+    let compacted = Arc::clone(&log);
+    let range = log.cleanable(None, NOW_MS).unwrap();
+    let compactor = spawn(move || {
+        let options = CleanerOptions { step_bytes: 1, ..CleanerOptions::default() };
+        let mut cleaner = Cleaner::new(options);
+        let mut round = match compacted.begin_compaction(&mut cleaner, &range, NOW_MS) {
+            Ok(round) => round,
+            Err(error) => {
+                let kinds = [Kind::Conflict, Kind::Cancelled, Kind::Closed, Kind::NotFound];
+                assert!(kinds.contains(&error.kind()), "{error}");
+                return;
+            }
+        };
+        loop {
+            match round.step() {
+                Ok(Some(_)) => break,
+                Ok(None) => {}
+                Err(error) if error.kind() == Kind::Conflict => {
+                    assert!(!round.is_abandoned());
+                    shuttle::thread::yield_now();
+                }
+                Err(error) => {
+                    let kinds = [Kind::Cancelled, Kind::Closed];
+                    assert!(kinds.contains(&error.kind()), "{error}");
+                    break;
+                }
+            }
+        }
+    });
+    end(&log);
+    let names = |dir: &str| {
+        let listed = disk.list(Path::new(dir)).unwrap_or_default();
+        let names: Vec<_> = listed.into_iter().map(|entry| entry.name).collect();
+        names
+    };
+    let before = names("/orders-0");
+    compactor.join().unwrap();
+    assert_eq!(names("/orders-0"), before);
+}
+
 /// Of two writers one is turned away; nothing is written twice or lost.
 fn a_second_writer_is_turned_away() {
     let log = log();
@@ -186,6 +241,44 @@ mod random_orders {
     #[test]
     fn a_second_writer_is_turned_away() {
         check(super::a_second_writer_is_turned_away);
+    }
+
+    /// What is asked for until nobody else is writing.
+    fn patiently(mut act: impl FnMut() -> crate::error::Result<()>) {
+        loop {
+            match act() {
+                Err(error) if error.kind() == Kind::Conflict => shuttle::thread::yield_now(),
+                other => return other.unwrap(),
+            }
+        }
+    }
+
+    #[test]
+    fn a_round_of_compaction_ends_when_its_log_is_deleted() {
+        check(|| {
+            super::a_round_of_compaction_ends_with_its_log(|log| {
+                patiently(|| log.delete());
+                let disk = log.folder.storage();
+                // The name is free at once, and whatever gets it is left alone.
+                disk.create_dir(Path::new("/orders-0")).unwrap();
+                let name = Path::new("/orders-0/00000000000000000000.log.cleaned");
+                drop(disk.open(name, crate::io::OpenMode::Create).unwrap());
+            });
+        });
+    }
+
+    #[test]
+    fn a_round_of_compaction_ends_when_its_log_is_closed() {
+        check(|| super::a_round_of_compaction_ends_with_its_log(|log| patiently(|| log.close())));
+    }
+
+    #[test]
+    fn a_round_of_compaction_ends_when_its_log_gets_another_name() {
+        check(|| {
+            super::a_round_of_compaction_ends_with_its_log(|log| {
+                log.rename_dir(Path::new("/orders-0.x-delete"), false).unwrap();
+            });
+        });
     }
 
     /// Everything at once: what is read was appended, in one epoch or the other.

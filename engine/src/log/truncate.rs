@@ -99,7 +99,7 @@ impl Log {
         let mut outcome = Ok(());
         let mut end = None;
         for segment in later {
-            outcome = self.doom_segment(segment.base_offset(), now_ms);
+            outcome = self.retire_segment(segment, now_ms);
             if outcome.is_err() {
                 break;
             }
@@ -155,11 +155,17 @@ impl Log {
     /// Lets readers see no further than `end`, and flushes that have begun say nothing of it.
     fn lower_end(&self, writer: &mut Writer, end: i64) {
         {
+            // What comes in the place of what is cut was not compacted, and the segment that is
+            // written to never is.
+            let holds_end = self.segments.load().floor(end).map(|segment| segment.base_offset());
+            let compacted_end = holds_end.unwrap_or(end).min(end);
             let mut durable = self.durable();
             durable.truncations += 1;
             durable.flushed_end_offset = durable.flushed_end_offset.min(end);
             durable.newest_base = durable.newest_base.min(end);
             durable.snapshots.retain(|offset| *offset <= end);
+            let compacted = &mut durable.compacted_end_offset;
+            *compacted = compacted.map(|compacted| compacted.min(compacted_end));
         }
         let high_watermark = self.high_watermark().min(end);
         let stable = self.last_stable_offset().min(end);
@@ -207,14 +213,15 @@ impl Log {
     ) -> Result<()> {
         // spec: segments 4.5
         let segments = self.segments();
-        let active_base = writer.active.base_offset();
+        let active = Arc::clone(writer.active.segment());
+        let active_base = active.base_offset();
         for segment in segments.iter().filter(|segment| segment.base_offset() != active_base) {
             self.drop_first(writer, segment, now_ms)?;
         }
         let settings = self.config.load().segment();
         let is_same_base = offset == active_base;
         if is_same_base {
-            self.doom_segment(active_base, now_ms)?;
+            self.retire_segment(&active, now_ms)?;
         }
         let next = match ActiveSegment::create(&self.folder, offset, &settings, now_ms) {
             Ok(next) => next,
@@ -228,12 +235,9 @@ impl Log {
         self.segments.store(Arc::new(Segments::new([Arc::clone(next.segment())])));
         std::mem::replace(&mut writer.active, next).close();
         let outcome = self.settle_cleared(writer, offset, log_start_offset);
-        let outcome =
-            outcome
-                .and_then(|()| {
-                    if is_same_base { Ok(()) } else { self.doom_segment(active_base, now_ms) }
-                })
-                .and_then(|()| self.sync_dir());
+        let outcome = outcome
+            .and_then(|()| if is_same_base { Ok(()) } else { self.retire_segment(&active, now_ms) })
+            .and_then(|()| self.sync_dir());
         if outcome.is_err() {
             self.is_failed.store(true, Ordering::Release);
         }
@@ -249,10 +253,7 @@ impl Log {
     ) -> Result<()> {
         let base_offset = segment.base_offset();
         let next = self.segments.load().higher(base_offset).map(|next| next.base_offset());
-        self.doom_segment(base_offset, now_ms)?;
-        let list = self.segments.load().without(|other| other.base_offset() == base_offset);
-        self.segments.store(Arc::new(list));
-        segment.close();
+        self.remove_segment(segment, now_ms)?;
         let start = next.unwrap_or(base_offset).max(self.local_log_start_offset());
         self.raise_starts(writer, start, start);
         Ok(())

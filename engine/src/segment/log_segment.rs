@@ -257,18 +257,23 @@ impl LogSegment {
         self.recent.store(recent.map(Arc::new));
     }
 
-    /// Says that compaction has put another segment in its place: files that are opened by its
-    /// names from now on are not its own. To be said when nobody finds it any more, and before
-    /// its files are renamed.
+    /// Says that it is no part of the log any more: files that are opened by its names from now on
+    /// are not its own, and one that is missing says nothing. To be said when nobody finds it any
+    /// more, and before its files are renamed.
     pub(crate) fn retire(&self) {
         self.is_retired.store(true, Ordering::Release);
+    }
+
+    /// Takes [`retire`](Self::retire) back, when its files have their names after all.
+    pub(crate) fn reinstate(&self) {
+        self.is_retired.store(false, Ordering::Release);
     }
 
     /// A file that was looked up by name is this segment's only if it is not retired yet.
     fn check_own<T>(&self, opened: Result<T>, folder: &Folder) -> Result<T> {
         // After the opening: whoever renames has retired the segment before.
         if self.is_retired.load(Ordering::Acquire) {
-            let message = "the segment was replaced by a compaction";
+            let message = "the segment is no part of the log any more";
             let path = folder.file(self.base_offset, FileRole::Log);
             return Err(Error::new(Kind::NotFound, message).in_file(&path));
         }

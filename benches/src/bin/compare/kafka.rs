@@ -22,7 +22,7 @@ impl Figures {
 const MANY_FILES: &str = "load";
 
 /// Each runs in a process of its own; with the word of the rows that need it.
-const GROUPS: [(&str, &[&str]); 8] = [
+const GROUPS: [(&str, &[&str]); 9] = [
     ("recover", &["recover a segment", "verify"]),
     (MANY_FILES, &["recover 2,000", "load 2,000"]),
     ("snapshot", &["snapshot"]),
@@ -31,6 +31,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("read", &["locate", "offset for a timestamp"]),
     ("index", &["index look-up", "append one offset"]),
     ("memory", &["memory of"]),
+    ("compact", &["compaction of"]),
 ];
 
 /// Builds and runs the groups whose rows are wanted; nothing where Java or Maven are missing.

@@ -14,6 +14,7 @@
 
 mod append;
 mod bench;
+mod compact;
 mod index;
 mod kafka;
 mod load;
@@ -76,6 +77,7 @@ fn main() -> Result<()> {
         load::rows,
         open::rows,
         memory::rows,
+        compact::rows,
     ] {
         rows.extend(group(&bench)?);
         bench.clear()?;

@@ -78,6 +78,8 @@ pub(crate) enum Goal {
     Figure(f64),
     /// This share of the limit of the same run.
     OfLimit(f64),
+    /// So many times what Kafka's classes do in the same run.
+    OfKafka(f64),
 }
 
 /// One line of the table.
@@ -126,15 +128,17 @@ impl Row {
         match self.goal {
             Goal::Figure(figure) => Some(figure),
             Goal::OfLimit(share) => self.limit.map(|limit| limit * share),
+            Goal::OfKafka(times) => self.kafka.map(|kafka| kafka * times),
         }
     }
 
     fn verdict(&self) -> String {
-        let Some(wanted) = self.wanted() else { return "no limit measured".to_owned() };
+        let Some(wanted) = self.wanted() else { return "nothing to compare with".to_owned() };
         let sign = if self.unit.is_less_better() { "<=" } else { ">=" };
         let goal = match self.goal {
             Goal::Figure(_) => format!("{sign} {}", figure(wanted)),
             Goal::OfLimit(share) => format!("{sign} {:.0} % of the limit", share * 100.0),
+            Goal::OfKafka(times) => format!("{sign} {times} times Kafka"),
         };
         let times = self.times(wanted);
         if times >= 1.0 {

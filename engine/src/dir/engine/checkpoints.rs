@@ -5,13 +5,20 @@
 //! | `recovery-point-offset-checkpoint` | every log, future ones too |
 //! | `log-start-offset-checkpoint` | those with remote storage, and those that start behind their first segment's base |
 //! | `replication-offset-checkpoint` | every log: its high watermark |
+//! | `cleaner-offset-checkpoint` | those that were compacted, but future ones: up to where |
+//!
+//! The last one is written when it says something else than before, and at once: what it takes for
+//! compacted is not looked at again.
 //!
 //! A log that is there and could not be opened keeps its lines.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use super::directory::Lines;
 use super::engine::Engine;
-use super::partitions::Entry;
-use crate::dir::files::{LOG_START_FILE, RECOVERY_POINT_FILE, REPLICATION_FILE};
+use super::partitions::{Entry, NO_LINE};
+use crate::dir::files::{CLEANER_FILE, LOG_START_FILE, RECOVERY_POINT_FILE, REPLICATION_FILE};
 use crate::error::{Kind, Result};
 use crate::log::replace::replace;
 use crate::state::OffsetCheckpoint;
@@ -25,12 +32,18 @@ pub enum CheckpointFile {
     LogStarts,
     /// Up to where logs are replicated.
     HighWatermarks,
+    /// Up to where logs are compacted.
+    CompactedEnds,
 }
 
 impl CheckpointFile {
     /// All of them, in the order in which they are written.
-    pub const ALL: [CheckpointFile; 3] =
-        [CheckpointFile::RecoveryPoints, CheckpointFile::LogStarts, CheckpointFile::HighWatermarks];
+    pub const ALL: [CheckpointFile; 4] = [
+        CheckpointFile::RecoveryPoints,
+        CheckpointFile::LogStarts,
+        CheckpointFile::HighWatermarks,
+        CheckpointFile::CompactedEnds,
+    ];
 
     /// The file's name.
     #[must_use]
@@ -39,6 +52,7 @@ impl CheckpointFile {
             CheckpointFile::RecoveryPoints => RECOVERY_POINT_FILE,
             CheckpointFile::LogStarts => LOG_START_FILE,
             CheckpointFile::HighWatermarks => REPLICATION_FILE,
+            CheckpointFile::CompactedEnds => CLEANER_FILE,
         }
     }
 
@@ -55,6 +69,8 @@ impl CheckpointFile {
                 let is_beyond = base.is_some_and(|base| start > base);
                 (log.config().remote_storage || is_beyond).then_some(start)
             }
+            CheckpointFile::CompactedEnds if entry.is_future => None,
+            CheckpointFile::CompactedEnds => log.compacted_end_offset(),
         }
     }
 }
@@ -65,6 +81,7 @@ impl Lines {
             CheckpointFile::RecoveryPoints => &self.recovery_points,
             CheckpointFile::LogStarts => &self.log_starts,
             CheckpointFile::HighWatermarks => &self.high_watermarks,
+            CheckpointFile::CompactedEnds => &self.compacted_ends,
         }
     }
 }
@@ -102,12 +119,27 @@ impl Engine {
         // Held while the file is written: there is one temporary name.
         let books = dir.books();
         let mut lines = books.kept.of(file).clone();
-        for entry in self.read().entries().filter(|entry| entry.dir == number) {
-            if let Some(offset) = file.line(entry) {
-                lines.set(&entry.topic, entry.partition, offset);
+        let entries: Vec<Arc<Entry>> =
+            self.read().entries().filter(|entry| entry.dir == number).cloned().collect();
+        let offsets: Vec<Option<i64>> = entries.iter().map(|entry| file.line(entry)).collect();
+        if file == CheckpointFile::CompactedEnds && !books.is_stale {
+            let mut all = entries.iter().zip(&offsets);
+            if all.all(|(entry, offset)| entry.is_saved(*offset)) {
+                return Ok(());
             }
         }
-        replace(&*self.storage, &dir.path, file.name(), &lines.format())
+        for (entry, offset) in entries.iter().zip(&offsets) {
+            if let Some(offset) = offset {
+                lines.set(&entry.topic, entry.partition, *offset);
+            }
+        }
+        replace(&*self.storage, &dir.path, file.name(), &lines.format())?;
+        if file == CheckpointFile::CompactedEnds {
+            for (entry, offset) in entries.iter().zip(offsets) {
+                entry.compacted_saved.store(offset.unwrap_or(NO_LINE), Ordering::Release);
+            }
+        }
+        Ok(())
     }
 
     /// Writes all checkpoints of a directory anew if they have lines of logs that are gone.
@@ -128,8 +160,7 @@ impl Engine {
         let Some(dir) = self.dirs.get(number) else { return };
         let mut books = dir.books();
         books.is_stale = true;
-        let Lines { recovery_points, log_starts, high_watermarks } = &mut books.kept;
-        for lines in [recovery_points, log_starts, high_watermarks] {
+        for lines in books.kept.all_mut() {
             if lines.get(topic, partition).is_some() {
                 lines.retain(|line| &*line.topic != topic || line.partition != partition);
             }

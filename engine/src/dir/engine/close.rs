@@ -62,6 +62,9 @@ impl Engine {
         }
         let entries: Vec<Arc<Entry>> =
             self.read().entries().filter(|entry| entry.dir == number).cloned().collect();
+        // All of them before one is waited for: rounds end side by side.
+        entries.iter().for_each(|entry| entry.log.pause_compaction());
+        entries.iter().for_each(|entry| entry.pause_compaction());
         closed.errors = self.close_logs(number, &entries, side_by_side);
         for file in CheckpointFile::ALL {
             closed.errors.extend(self.checkpoint_dir(number, file).err());

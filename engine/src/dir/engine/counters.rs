@@ -1,5 +1,7 @@
 //! How much is there, and how busy is it? Counted when it is asked for.
 
+use std::sync::atomic::Ordering;
+
 use super::directory::LogDir;
 use super::engine::Engine;
 use super::partitions::Place;
@@ -15,6 +17,8 @@ pub struct EngineCounters {
     pub shut_logs: u64,
     /// Logs that take no writes, since a sync failed.
     pub failed_logs: u64,
+    /// Logs that hold what compaction cannot read, and are left alone until the next start.
+    pub uncleanable_logs: u64,
     /// Directories that are offline.
     pub offline_dirs: u64,
     /// Segments of open logs.
@@ -51,6 +55,7 @@ impl Engine {
             counters.logs += 1;
             counters.future_logs += u64::from(is_future);
             counters.failed_logs += u64::from(entry.log.is_failed());
+            counters.uncleanable_logs += u64::from(entry.is_uncleanable.load(Ordering::Relaxed));
             counters.segments += count(segments.count());
             counters.size_bytes += segments.size_bytes();
             counters.open_segments +=

@@ -1,13 +1,13 @@
 //! How does a partition get its log, and in which directory?
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8};
+use std::sync::{Arc, Mutex};
 
 use super::directory::{LogDir, is_disk_failure};
 use super::engine::Engine;
 use super::options::NewLog;
-use super::partitions::{Entry, Place};
+use super::partitions::{Entry, NO_LINE, Place};
 use crate::error::{Error, Kind, Result};
 use crate::log::{FolderKind, FolderName, Log, OpenOptions};
 use crate::uuid::Uuid;
@@ -133,6 +133,9 @@ impl Engine {
             retain_at: AtomicI64::new(now_ms.saturating_add(self.intervals.retention_ms)),
             expire_at: AtomicI64::new(now_ms.saturating_add(self.intervals.expiration_ms)),
             retry_at: AtomicI64::new(i64::MIN),
+            compacted_saved: AtomicI64::new(NO_LINE),
+            is_uncleanable: AtomicBool::new(false),
+            compacting: Mutex::default(),
             busy: AtomicU8::new(0),
         };
         partitions.put(&topic, partition, is_future, Place::Open(Arc::new(entry)));

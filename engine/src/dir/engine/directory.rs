@@ -26,8 +26,8 @@ pub(super) struct LogDir {
     /// Whether every log in it was opened, and none left its place without a new name.
     pub(super) is_complete: AtomicBool,
     pub(super) books: Mutex<Books>,
-    /// When each of the three checkpoints is to be written.
-    pub(super) checkpoint_at: [AtomicI64; 3],
+    /// When each of the checkpoints is to be written.
+    pub(super) checkpoint_at: [AtomicI64; 4],
     /// Kinds of work that are handed out.
     pub(super) busy: AtomicU8,
     pub(super) flush_retry_at: AtomicI64,
@@ -42,12 +42,20 @@ pub(super) struct Books {
     pub(super) is_stale: bool,
 }
 
-/// The entries of the three checkpoints.
+/// The entries of the checkpoints.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lines {
     pub(super) recovery_points: OffsetCheckpoint,
     pub(super) log_starts: OffsetCheckpoint,
     pub(super) high_watermarks: OffsetCheckpoint,
+    pub(super) compacted_ends: OffsetCheckpoint,
+}
+
+impl Lines {
+    pub(super) fn all_mut(&mut self) -> [&mut OffsetCheckpoint; 4] {
+        let Lines { recovery_points, log_starts, high_watermarks, compacted_ends } = self;
+        [recovery_points, log_starts, high_watermarks, compacted_ends]
+    }
 }
 
 /// Why something is not to be had; told as often as it is asked for.

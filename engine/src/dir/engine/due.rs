@@ -8,7 +8,8 @@
 //! | delete folders | a while after their logs were deleted |
 //! | retention | every few minutes; compacted logs are the cleaner's |
 //! | expire producers | every few minutes |
-//! | checkpoints | every few seconds, or minutes |
+//! | checkpoints | every few seconds, or minutes; of compaction when it says something else |
+//! | compact | whenever there may be a log that is dirty enough; see `compact.rs` |
 //!
 //! What is handed out is not handed out again before it was run or dropped. What failed is due
 //! again a little later.
@@ -41,16 +42,19 @@ pub enum WorkKind {
     ExpireProducers,
     /// Write a checkpoint of a directory.
     Checkpoint(CheckpointFile),
+    /// Compact the dirtiest log, and remove what lies before the starts of compacted logs.
+    Compact,
 }
 
 impl WorkKind {
     /// Its bit where claims are kept: of a log, or of a directory.
-    fn bit(self) -> u8 {
+    pub(super) fn bit(self) -> u8 {
         match self {
             WorkKind::Flush | WorkKind::DeleteFiles => 1,
             WorkKind::Retention | WorkKind::Checkpoint(CheckpointFile::RecoveryPoints) => 2,
             WorkKind::ExpireProducers | WorkKind::Checkpoint(CheckpointFile::LogStarts) => 4,
             WorkKind::DeleteFolder | WorkKind::Checkpoint(CheckpointFile::HighWatermarks) => 8,
+            WorkKind::Compact | WorkKind::Checkpoint(CheckpointFile::CompactedEnds) => 16,
         }
     }
 }
@@ -70,6 +74,8 @@ enum Target {
     Log(Arc<Entry>),
     Folder(Arc<Removal>),
     Dir(usize),
+    /// The log that is the dirtiest when it is run.
+    Dirtiest,
 }
 
 impl DueWork<'_> {
@@ -79,7 +85,8 @@ impl DueWork<'_> {
         self.kind
     }
 
-    /// Where it is done: the directory of a log, or a log directory.
+    /// Where it is done: the directory of a log, or a log directory. Empty for compaction, which
+    /// picks its logs when it is run.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         match &self.target {
@@ -88,15 +95,17 @@ impl DueWork<'_> {
             Target::Logs(dir, _) | Target::Dir(dir) => {
                 self.engine.dirs.get(*dir).map(|dir| dir.path.clone()).unwrap_or_default()
             }
+            Target::Dirtiest => PathBuf::new(),
         }
     }
 
-    /// The number of its log directory.
-    fn dir(&self) -> usize {
+    /// The number of its log directory, if it has one.
+    fn dir(&self) -> Option<usize> {
         match &self.target {
-            Target::Log(entry) => entry.dir,
-            Target::Folder(removal) => removal.dir,
-            Target::Logs(dir, _) | Target::Dir(dir) => *dir,
+            Target::Log(entry) => Some(entry.dir),
+            Target::Folder(removal) => Some(removal.dir),
+            Target::Logs(dir, _) | Target::Dir(dir) => Some(*dir),
+            Target::Dirtiest => None,
         }
     }
 }
@@ -112,6 +121,7 @@ impl Drop for DueWork<'_> {
                     dir.busy.fetch_and(mask, Ordering::AcqRel);
                 }
             }
+            Target::Dirtiest => self.engine.compactors.give_back(),
         }
     }
 }
@@ -122,6 +132,7 @@ impl Engine {
     pub fn due_work(&self, now_ms: i64) -> Vec<DueWork<'_>> {
         let mut due = Vec::new();
         let mut flushes: Vec<Vec<(Arc<Log>, i64)>> = vec![Vec::new(); self.dirs.len()];
+        let mut is_recompacted = vec![false; self.dirs.len()];
         for entry in self.read().entries() {
             if is_later(&entry.retry_at, now_ms) {
                 continue;
@@ -130,6 +141,10 @@ impl Engine {
                 (flush_end(&entry.log, now_ms), flushes.get_mut(entry.dir))
             {
                 flushes.push((Arc::clone(&entry.log), end));
+            }
+            if let Some(is_recompacted) = is_recompacted.get_mut(entry.dir) {
+                let is_current = !entry.is_future;
+                *is_recompacted |= is_current && !entry.is_saved(entry.log.compacted_end_offset());
             }
             let has_files = entry.log.next_deletion_ms().is_some_and(|due_ms| due_ms <= now_ms);
             let is_compacted = entry.log.config().compact;
@@ -143,8 +158,12 @@ impl Engine {
                 }
             }
         }
-        for (number, (dir, logs)) in self.dirs.iter().zip(flushes).enumerate() {
-            self.due_in_dir(number, dir, logs, now_ms, &mut due);
+        let dirs = self.dirs.iter().zip(flushes.into_iter().zip(is_recompacted));
+        for (number, (dir, work)) in dirs.enumerate() {
+            self.due_in_dir(number, dir, work, now_ms, &mut due);
+        }
+        if self.compactors.take(now_ms) {
+            due.push(self.work(WorkKind::Compact, Target::Dirtiest));
         }
         for removal in self.removals().iter() {
             let is_online = self.dirs.get(removal.dir).is_some_and(|dir| !dir.is_offline());
@@ -166,7 +185,7 @@ impl Engine {
         &'a self,
         number: usize,
         dir: &LogDir,
-        logs: Vec<(Arc<Log>, i64)>,
+        (logs, is_recompacted): (Vec<(Arc<Log>, i64)>, bool),
         now_ms: i64,
         due: &mut Vec<DueWork<'a>>,
     ) {
@@ -179,7 +198,8 @@ impl Engine {
         }
         for (file, at) in CheckpointFile::ALL.into_iter().zip(&dir.checkpoint_at) {
             let kind = WorkKind::Checkpoint(file);
-            if !is_later(at, now_ms) && dir.claim(kind.bit()) {
+            let is_wanted = file != CheckpointFile::CompactedEnds || is_recompacted;
+            if is_wanted && !is_later(at, now_ms) && dir.claim(kind.bit()) {
                 due.push(self.work(kind, Target::Dir(number)));
             }
         }
@@ -190,7 +210,7 @@ impl Engine {
     /// # Errors
     /// What kept it from being done. A disk that failed took its directory offline.
     pub fn run(&self, work: &DueWork<'_>, now_ms: i64) -> Result<()> {
-        let dir = work.dir();
+        let Some(dir) = work.dir() else { return self.compact_dirtiest(now_ms) };
         let outcome = self.dir(dir).and_then(LogDir::check);
         outcome.and_then(|()| self.act(work, now_ms)).map_err(|error| {
             let retry_at = now_ms.saturating_add(self.intervals.retry_ms);
@@ -202,7 +222,7 @@ impl Engine {
                         dir.flush_retry_at.store(retry_at, Ordering::Relaxed);
                     }
                 }
-                Target::Dir(_) => self.set_checkpoint_at(work, retry_at),
+                Target::Dir(_) | Target::Dirtiest => self.set_checkpoint_at(work, retry_at),
             }
             // Somebody was writing: that is no fault.
             if error.kind() == Kind::Conflict { error } else { self.judge(dir, error) }
@@ -239,13 +259,15 @@ impl Engine {
                 self.set_checkpoint_at(work, next);
                 Ok(())
             }
-            (Target::Dir(_), _) => Err(Error::new(Kind::InvalidArgument, "no such work")),
+            (Target::Dir(_) | Target::Dirtiest, _) => {
+                Err(Error::new(Kind::InvalidArgument, "no such work"))
+            }
         }
     }
 
     fn set_checkpoint_at(&self, work: &DueWork<'_>, at_ms: i64) {
         let WorkKind::Checkpoint(file) = work.kind else { return };
-        let Some(dir) = self.dirs.get(work.dir()) else { return };
+        let Some(dir) = work.dir().and_then(|dir| self.dirs.get(dir)) else { return };
         let mut all = CheckpointFile::ALL.iter().zip(&dir.checkpoint_at);
         if let Some((_, at)) = all.find(|(known, _)| **known == file) {
             at.store(at_ms, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::compact::Compactors;
 use super::directory::{Failure, LogDir, is_disk_failure};
 use super::options::EngineOptions;
 use super::partitions::{Entry, Partitions, Place, Shut};
@@ -46,6 +47,7 @@ pub struct Engine {
     pub(super) open_files: Arc<OpenFiles>,
     pub(super) producers: ProducerStateConfig,
     pub(super) intervals: Intervals,
+    pub(super) compactors: Compactors,
 }
 
 /// How often what is done, in milliseconds.
@@ -55,8 +57,9 @@ pub(super) struct Intervals {
     pub(super) retention_ms: i64,
     pub(super) expiration_ms: i64,
     /// In the order of [`CheckpointFile::ALL`](super::CheckpointFile::ALL).
-    pub(super) checkpoints_ms: [i64; 3],
+    pub(super) checkpoints_ms: [i64; 4],
     pub(super) retry_ms: i64,
+    pub(super) cleaner_backoff_ms: i64,
 }
 
 impl Intervals {
@@ -69,8 +72,10 @@ impl Intervals {
                 options.recovery_point_interval_ms,
                 options.log_start_interval_ms,
                 options.high_watermark_interval_ms,
+                0,
             ],
             retry_ms: options.retry_ms,
+            cleaner_backoff_ms: options.cleaner_backoff_ms,
         }
     }
 }
@@ -143,11 +148,16 @@ impl Engine {
         self.dirs.iter().all(same).then_some(first).filter(|epoch| *epoch >= 0)
     }
 
-    /// Gives the logs of a topic other settings.
+    /// Gives the logs of a topic other settings. Those that are not to be compacted any more are
+    /// not from now on.
     pub fn set_config(&self, topic: &str, config: &LogConfig) {
         let partitions = self.read();
         for entry in partitions.entries().filter(|entry| &*entry.topic == topic) {
             entry.log.set_config(config.clone());
+            if !config.compact {
+                entry.log.pause_compaction();
+                entry.log.resume_compaction();
+            }
         }
     }
 

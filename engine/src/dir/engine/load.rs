@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use super::compact::Compactors;
 use super::directory::{Failure, Lines, LogDir, is_disk_failure};
 use super::engine::{Engine, Intervals};
 use super::identity;
@@ -12,7 +13,7 @@ use super::options::EngineOptions;
 use super::partitions::{Partitions, Place, Shut};
 use super::remove::Removal;
 use super::report::{DirLoaded, LoadReport, LogLoaded};
-use crate::dir::files::REPLICATION_FILE;
+use crate::dir::files::{CLEANER_FILE, REPLICATION_FILE};
 use crate::dir::pool::in_pool;
 use crate::dir::recover::checkpoints::{CHECKPOINT_BYTES_MAX, Checkpoints, remove_marker};
 use crate::error::{Error, Kind, Result};
@@ -20,7 +21,7 @@ use crate::io::{FileKind, Storage};
 use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
 use crate::problem::{Code, Problem, Severity};
 use crate::segment::OpenFiles;
-use crate::state::OffsetCheckpoint;
+use crate::state::checkpoint::{OffsetCheckpoint, OffsetEntry};
 use crate::state::meta::parse_clean_shutdown;
 
 /// The topic of the KRaft metadata log, which is not the engine's to write.
@@ -95,6 +96,7 @@ fn open(
         open_files,
         producers: options.producers,
         intervals: Intervals::of(options),
+        compactors: Compactors::new(options),
     };
     let mut report = LoadReport::default();
     engine.settle(&mut looks, outcomes, options.now_ms, &mut report);
@@ -114,7 +116,8 @@ fn look(storage: &dyn Storage, number: usize, dir: &mut LogDir) -> Result<Look> 
     look.lines = Lines {
         recovery_points: checkpoints.recovery_points,
         log_starts: checkpoints.log_starts,
-        high_watermarks: read_high_watermarks(storage, &dir.path)?,
+        high_watermarks: read_offsets(storage, &dir.path, REPLICATION_FILE)?,
+        compacted_ends: read_offsets(storage, &dir.path, CLEANER_FILE)?,
     };
     for entry in storage.list(&dir.path)? {
         let name = entry.name.to_string_lossy().into_owned();
@@ -128,10 +131,10 @@ fn look(storage: &dyn Storage, number: usize, dir: &mut LogDir) -> Result<Look> 
     Ok(look)
 }
 
-/// The high watermarks. That the file cannot be understood takes the directory offline, as in
-/// Kafka.
-fn read_high_watermarks(storage: &dyn Storage, dir: &Path) -> Result<OffsetCheckpoint> {
-    let path = dir.join(REPLICATION_FILE);
+/// A checkpoint that recovery has no use for. That it cannot be understood takes the directory
+/// offline, as in Kafka.
+fn read_offsets(storage: &dyn Storage, dir: &Path, name: &str) -> Result<OffsetCheckpoint> {
+    let path = dir.join(name);
     match storage.read(&path, CHECKPOINT_BYTES_MAX) {
         Ok(bytes) => OffsetCheckpoint::parse(&bytes).map_err(|error| error.in_file(&path)),
         Err(error) if error.kind() == Kind::NotFound => Ok(OffsetCheckpoint::new()),
@@ -242,15 +245,23 @@ impl Engine {
         let Some(dir) = self.dirs.get(number) else { return };
         let partitions = self.read();
         let mut is_stale = false;
-        for checkpoint in
-            [&mut lines.recovery_points, &mut lines.log_starts, &mut lines.high_watermarks]
-        {
+        let here = |line: &OffsetEntry, is_future| {
+            let place = partitions.get(&line.topic, line.partition, is_future);
+            place.filter(|place| place.dir() == number)
+        };
+        lines.compacted_ends.retain(|line| {
+            // A future log is not compacted: the line is one of a log that was here before.
+            let place = here(line, false);
+            is_stale |= place.is_none();
+            if let Some(entry) = place.and_then(Place::entry) {
+                entry.compacted_saved.store(line.offset, Ordering::Release);
+            }
+            place.is_some_and(|place| place.entry().is_none())
+        });
+        let Lines { recovery_points, log_starts, high_watermarks, .. } = &mut lines;
+        for checkpoint in [recovery_points, log_starts, high_watermarks] {
             checkpoint.retain(|line| {
-                let here = |is_future| {
-                    let place = partitions.get(&line.topic, line.partition, is_future);
-                    place.filter(|place| place.dir() == number)
-                };
-                let places = [here(false), here(true)];
+                let places = [here(line, false), here(line, true)];
                 is_stale |= places.iter().all(Option::is_none);
                 places.iter().flatten().any(|place| place.entry().is_none())
             });

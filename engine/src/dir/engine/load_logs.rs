@@ -248,6 +248,10 @@ impl Loader<'_> {
         if let Some(high_watermark) = look.lines.high_watermarks.get(topic, partition) {
             log.update_high_watermark(high_watermark.max(0))?;
         }
+        if member.side == Side::Current {
+            let line = look.lines.compacted_ends.get(topic, partition);
+            log.set_compacted_end_offset(line.map(|line| compacted_end(&log, line)));
+        }
         Ok(Outcome::Opened(Box::new(log)))
     }
 
@@ -269,6 +273,13 @@ impl Loader<'_> {
         self.storage.sync_dir(home)?;
         Ok(Some(path))
     }
+}
+
+/// What holds of a log whose line of `cleaner-offset-checkpoint` may be of a longer one: the log
+/// must not grow up to there before somebody looks.
+// spec: cleaner 2
+fn compacted_end(log: &Log, line: i64) -> i64 {
+    if line > log.log_end_offset() { log.log_start_offset() } else { line }
 }
 
 fn of_group(member: &Member) -> GroupMember {

@@ -12,6 +12,7 @@
 
 mod checkpoints;
 mod close;
+mod compact;
 mod counters;
 mod create;
 mod directory;

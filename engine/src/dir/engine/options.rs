@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::log::LogConfig;
+use crate::log::{CleanerOptions, LogConfig};
 use crate::state::ProducerStateConfig;
 use crate::uuid::Uuid;
 
@@ -56,6 +56,12 @@ pub struct EngineOptions<'a> {
     pub high_watermark_interval_ms: i64,
     /// After how long work that failed is due again.
     pub retry_ms: i64,
+    /// `log.cleaner.threads`: how many logs may be compacted at once. With 0 none is.
+    pub cleaners: usize,
+    /// What each of them may use.
+    pub cleaner: CleanerOptions,
+    /// `log.cleaner.backoff.ms`: how long none looks for a log to compact after one found none.
+    pub cleaner_backoff_ms: i64,
 }
 
 impl<'a> EngineOptions<'a> {
@@ -79,6 +85,9 @@ impl<'a> EngineOptions<'a> {
             log_start_interval_ms: 60_000,
             high_watermark_interval_ms: 5_000,
             retry_ms: 1_000,
+            cleaners: 1,
+            cleaner: CleanerOptions::default(),
+            cleaner_backoff_ms: 15_000,
         }
     }
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::directory::Failure;
 use crate::log::Log;
+
+/// In the place of a line that a checkpoint does not have.
+pub(super) const NO_LINE: i64 = i64::MIN;
 
 /// An open log and where it belongs.
 #[derive(Debug)]
@@ -23,11 +26,28 @@ pub(super) struct Entry {
     pub(super) expire_at: AtomicI64,
     /// Before then nothing of it is tried again.
     pub(super) retry_at: AtomicI64,
+    /// What `cleaner-offset-checkpoint` says of it; [`NO_LINE`] for nothing.
+    pub(super) compacted_saved: AtomicI64,
+    /// It holds what compaction cannot read: it is left alone until the next start.
+    pub(super) is_uncleanable: AtomicBool,
+    /// Held while it is compacted.
+    pub(super) compacting: Mutex<()>,
     /// Kinds of work that are handed out.
     pub(super) busy: AtomicU8,
 }
 
 impl Entry {
+    /// Ends a round of compaction, waits until it is over, and lets none begin.
+    pub(super) fn pause_compaction(&self) {
+        self.log.pause_compaction();
+        drop(self.compacting.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Whether `cleaner-offset-checkpoint` says this of it.
+    pub(super) fn is_saved(&self, compacted_end: Option<i64>) -> bool {
+        self.compacted_saved.load(Ordering::Acquire) == compacted_end.unwrap_or(NO_LINE)
+    }
+
     /// Marks a kind of work as handed out; `false` when it is.
     pub(super) fn claim(&self, bit: u8) -> bool {
         self.busy.fetch_or(bit, Ordering::AcqRel) & bit == 0

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use super::checkpoints::CheckpointFile;
 use super::directory::LogDir;
 use super::engine::Engine;
 use super::partitions::{Entry, Place, Shut};
@@ -90,6 +91,9 @@ impl Engine {
         let folder = FolderName { topic: topic.to_owned(), partition, kind };
         let name = folder.marked(Uuid::random());
         let path = self.dir(dir)?.path.join(&name);
+        if let Place::Open(entry) = &place {
+            entry.pause_compaction();
+        }
         let outcome = match &place {
             Place::Open(entry) => entry.log.rename_dir(&path, false).map(drop),
             Place::Shut(shut) => self.rename(shut, &name),
@@ -99,6 +103,9 @@ impl Engine {
             Place::Shut(_) => outcome.is_ok(),
         };
         if !is_renamed {
+            if let Place::Open(entry) = &place {
+                entry.log.resume_compaction();
+            }
             return outcome.map_err(|error| self.judge(dir, error));
         }
         self.write().remove(topic, partition, is_future);
@@ -137,6 +144,24 @@ impl Engine {
         let _changing = self.change();
         let current = self.open_entry(topic, partition, false)?;
         let future = self.open_entry(topic, partition, true)?;
+        current.pause_compaction();
+        let outcome = self.put_in_place(topic, partition, (&current, &future), now_ms);
+        // Where the current log kept its place it goes on.
+        if outcome.is_err()
+            && self.open_entry(topic, partition, false).is_ok_and(|now| Arc::ptr_eq(&now, &current))
+        {
+            current.log.resume_compaction();
+        }
+        outcome
+    }
+
+    fn put_in_place(
+        &self,
+        topic: &str,
+        partition: i32,
+        (current, future): (&Entry, &Entry),
+        now_ms: i64,
+    ) -> Result<()> {
         // What the current log has durable must not be lost with it.
         future.log.flush(true, now_ms).map_err(|error| self.judge(future.dir, error))?;
         // A line that the new log's directory has of an older one would be taken for its own.
@@ -150,7 +175,9 @@ impl Engine {
         });
         renamed.map_err(|error| self.judge(future.dir, error))?;
         self.write().remove(topic, partition, true);
+        future.log.set_compacted_end_offset(current.log.compacted_end_offset());
         self.add(topic, partition, false, future.dir, Arc::clone(&future.log), now_ms);
+        let moved = self.checkpoint_dir(future.dir, CheckpointFile::CompactedEnds);
         let folder = FolderName { kind: FolderKind::Delete, ..live };
         let name = folder.marked(Uuid::random());
         let path = self.dir(current.dir)?.path.join(&name);
@@ -164,14 +191,15 @@ impl Engine {
         }
         self.forget_lines(current.dir, topic, partition);
         let checkpointed = outcome.and_then(|_| self.freshen(current.dir));
-        checkpointed.map_err(|error| {
+        let checkpointed = checkpointed.map_err(|error| {
             let error = self.judge(current.dir, error);
             // Nobody else closes it: it is in no place any more.
             if self.dirs.get(current.dir).is_some_and(LogDir::is_offline) {
                 current.log.abandon();
             }
             error
-        })
+        });
+        checkpointed.and(moved)
     }
 
     fn open_entry(&self, topic: &str, partition: i32, is_future: bool) -> Result<Arc<Entry>> {

@@ -15,7 +15,9 @@
 //! [`Log::begin_compaction`](super::Log::begin_compaction) gives a [`Compaction`] that does a bounded
 //! piece of work with each step, off the writer's seat. The seat is taken for moments: at the begin,
 //! and to swap each group. The line of `cleaner-offset-checkpoint` is the host's to keep: it goes in
-//! with [`Log::cleanable`](super::Log::cleanable) and comes out with [`Compacted`].
+//! with [`Log::cleanable`](super::Log::cleanable) and comes out with [`Compacted`]. The log
+//! remembers it as [`Log::compacted_end_offset`](super::Log::compacted_end_offset), and lowers it
+//! when it is cut.
 
 mod cleaned;
 mod cleaner;
@@ -26,6 +28,7 @@ mod key_map;
 mod pass;
 mod range;
 mod replacement;
+mod rounds;
 mod rules;
 mod sources;
 mod transactions;
@@ -34,3 +37,4 @@ pub use cleaner::{Cleaner, CleanerOptions};
 pub use pass::{Compacted, Compaction};
 pub use range::{Cleanable, CleanableOffsets};
 pub(super) use replacement::Replacements;
+pub(super) use rounds::Rounds;

@@ -8,7 +8,8 @@ use super::cleaner::Cleaner;
 use super::fill::Fill;
 use super::groups::group;
 use super::range::Cleanable;
-use super::rules::{CleanRules, LastRecords, Round};
+use super::rounds::Round;
+use super::rules::{CleanRules, Conditions, LastRecords};
 use super::sources::{Piece, Source};
 use super::transactions::TransactionView;
 use crate::error::{Error, Kind, Result};
@@ -47,8 +48,11 @@ pub struct Compaction<'a> {
     log: &'a Log,
     cleaner: &'a mut Cleaner,
     config: LogConfig,
-    round: Round,
+    round: Round<'a>,
+    conditions: Conditions,
     first_dirty_offset: i64,
+    /// How often the log had been cut.
+    truncations: u64,
     view: TransactionView,
     stage: Stage,
     done: Compacted,
@@ -93,7 +97,7 @@ struct Group {
 
 impl Log {
     /// Compacts what `range` says, which [`cleanable`](Self::cleanable) gave, in one go. See
-    /// [`begin_compaction`](Self::begin_compaction).
+    /// [`begin_compaction`](Self::begin_compaction). Waits for whoever is writing to swap a group.
     ///
     /// # Errors
     /// Those of [`begin_compaction`](Self::begin_compaction) and of [`Compaction::step`].
@@ -105,43 +109,34 @@ impl Log {
     ) -> Result<Compacted> {
         let mut compaction = self.begin_compaction(cleaner, range, now_ms)?;
         loop {
-            if let Some(done) = compaction.step()? {
-                return Ok(done);
+            match compaction.step() {
+                Ok(Some(done)) => return Ok(done),
+                Ok(None) => {}
+                Err(error) if error.kind() == Kind::Conflict && !compaction.is_abandoned() => {
+                    self.wait_for_turn()?;
+                }
+                Err(error) => return Err(error),
             }
         }
     }
 
     /// Begins a round over what `range` says.
     ///
-    /// It is to be dropped before the log is closed; files that it has not finished are removed
-    /// then. Removing or cutting segments meanwhile ends it with `Conflict`.
+    /// Files that it has not finished are removed when it is dropped. Removing or cutting segments
+    /// meanwhile ends it with `Conflict`; closing, deleting and renaming the log with `Cancelled`,
+    /// and they wait for the step that is being done.
     ///
     /// # Errors
     /// `Conflict` when another thread is writing, and while another round is under way;
-    /// `InvalidArgument` for a range that reaches into the active segment; what the disk says.
+    /// `Cancelled` while [`pause_compaction`](Self::pause_compaction) holds; `InvalidArgument` for a range that reaches into the active segment; what the disk says.
     pub fn begin_compaction<'a>(
         &'a self,
         cleaner: &'a mut Cleaner,
         range: &Cleanable,
         now_ms: i64,
     ) -> Result<Compaction<'a>> {
-        if self.replacements.is_compacting.swap(true, Ordering::AcqRel) {
-            let message = "this log is being compacted";
-            return Err(Error::new(Kind::Conflict, message).in_file(&self.dir()));
-        }
-        let begun = self.prepare_compaction(cleaner, range, now_ms);
-        let compaction = begun.inspect_err(|_| {
-            self.replacements.is_compacting.store(false, Ordering::Release);
-        })?;
-        Ok(compaction)
-    }
-
-    fn prepare_compaction<'a>(
-        &'a self,
-        cleaner: &'a mut Cleaner,
-        range: &Cleanable,
-        now_ms: i64,
-    ) -> Result<Compaction<'a>> {
+        let round = self.rounds.begin(self)?;
+        let truncations = self.durable().truncations;
         self.complete_replacement()?;
         let (first_dirty_offset, upper_bound) =
             (range.first_dirty_offset, range.first_uncleanable_offset);
@@ -186,8 +181,10 @@ impl Log {
             log: self,
             cleaner,
             config,
-            round: Round { now_ms, upper_bound, legacy_horizon_ms, last_records },
+            round,
+            conditions: Conditions { now_ms, upper_bound, legacy_horizon_ms, last_records },
             first_dirty_offset,
+            truncations,
             view,
             stage: Stage::Fill { sources, at: 0, position },
             done: Compacted::default(),
@@ -202,9 +199,18 @@ impl Compaction<'_> {
     /// `Conflict` from the swap of a group when another thread is writing, and what the disk says
     /// there: the same call can be made again, after an error of the disk once it is well. Any
     /// other error abandons the round, and the log is as it was but for groups that are done:
-    /// `Conflict` when its segments were removed or cut, `Corrupt`, `Unsupported`, `Limit` and
-    /// `InvalidArgument` for batches that cannot be filtered, now or later.
+    /// `Cancelled` when it was ended, `Conflict` when its segments were removed or cut, `Corrupt`,
+    /// `Unsupported`, `Limit` and `InvalidArgument` for batches that cannot be filtered, now or
+    /// later.
     pub fn step(&mut self) -> Result<Option<Compacted>> {
+        let rounds = &self.log.rounds;
+        let _step = match self.round.step(rounds, self.log) {
+            Ok(step) => step,
+            Err(error) => {
+                self.abandon();
+                return Err(error);
+            }
+        };
         match self.advance() {
             Ok(()) if matches!(self.stage, Stage::Done) => Ok(Some(self.done)),
             Ok(()) => Ok(None),
@@ -221,6 +227,12 @@ impl Compaction<'_> {
                 Err(error.context("compact"))
             }
         }
+    }
+
+    /// Whether it was given up: no step does anything any more.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        matches!(self.stage, Stage::Abandoned)
     }
 
     /// Whether the segments at hand are what they were.
@@ -240,7 +252,10 @@ impl Compaction<'_> {
             Stage::Swap { old, .. } => old,
             _ => return,
         };
-        if let Some(first) = old.first() {
+        // Of a log that is closed, the files are those of whoever opens it next.
+        if let Some(first) = old.first()
+            && !self.log.is_closed.load(Ordering::Acquire)
+        {
             discard(&self.log.folder, first.base_offset());
         }
     }
@@ -280,7 +295,7 @@ impl Compaction<'_> {
         let mut fill =
             Fill { map, view: &mut self.view, reader, first_dirty_offset: self.first_dirty_offset };
         let piece = source.scan(&self.log.folder, position, pieces, &mut fill);
-        let next = sources.get(at + 1).map_or(self.round.upper_bound, Source::base_offset);
+        let next = sources.get(at + 1).map_or(self.conditions.upper_bound, Source::base_offset);
         match piece {
             Ok(Piece::Paused(position)) => self.stage = Stage::Fill { sources, at, position },
             Ok(Piece::Ended) => {
@@ -308,7 +323,7 @@ impl Compaction<'_> {
         let segments = self.log.segments();
         let segments = segments.values(0, self.done.end_offset)?;
         let settings = self.config.segment();
-        let upper_bound = self.round.upper_bound;
+        let upper_bound = self.conditions.upper_bound;
         let groups = group(&self.log.folder, segments, &settings, upper_bound)?;
         self.stage = Stage::Groups(groups);
         Ok(())
@@ -316,12 +331,13 @@ impl Compaction<'_> {
 
     fn begin_group(&mut self, mut groups: VecDeque<Vec<Source>>) -> Result<()> {
         let Some(sources) = groups.pop_front() else {
+            self.log.compacted(self.first_dirty_offset, self.done.end_offset, self.truncations);
             self.stage = Stage::Done;
             return Ok(());
         };
         let base_offset = sources.first().map_or(0, Source::base_offset);
         let settings = self.config.segment();
-        let now_ms = self.round.now_ms;
+        let now_ms = self.conditions.now_ms;
         let cleaned = Cleaned::create(&self.log.folder, base_offset, settings, now_ms)?;
         self.stage = Stage::Clean(Box::new(Group {
             sources,
@@ -349,7 +365,7 @@ impl Compaction<'_> {
             };
             self.view.add(self.log.aborted_transactions(from, upper_bound)?);
             group.keeps_legacy_tombstones =
-                source.modified_ms(folder)? > self.round.legacy_horizon_ms;
+                source.modified_ms(folder)? > self.conditions.legacy_horizon_ms;
         }
         let position = *group.position.get_or_insert(0);
         let Cleaner { map, filter, out, options, .. } = &mut *self.cleaner;
@@ -357,7 +373,12 @@ impl Compaction<'_> {
         let mut clean = Clean {
             cleaned: &mut group.cleaned,
             filter,
-            rules: CleanRules::new(map, &mut self.view, &self.round, group.keeps_legacy_tombstones),
+            rules: CleanRules::new(
+                map,
+                &mut self.view,
+                &self.conditions,
+                group.keeps_legacy_tombstones,
+            ),
             out,
             out_bytes_max: options.io_buffer_bytes,
             totals: &mut totals,
@@ -386,7 +407,7 @@ impl Compaction<'_> {
         let Group { sources, cleaned, groups, .. } = *group;
         let modified_ms = match sources.last() {
             Some(last) => last.modified_ms(&self.log.folder),
-            None => Ok(self.round.now_ms),
+            None => Ok(self.conditions.now_ms),
         };
         match modified_ms.and_then(|modified_ms| cleaned.finish(modified_ms)) {
             Ok(new) => {
@@ -409,7 +430,7 @@ impl Compaction<'_> {
         groups: VecDeque<Vec<Source>>,
     ) -> Result<()> {
         let count = old.len();
-        match self.log.begin_replacement((new, old), self.round.now_ms) {
+        match self.log.begin_replacement((new, old), self.conditions.now_ms) {
             Ok(()) => {
                 self.done.segments_read += count;
                 self.done.segments_written += 1;
@@ -440,6 +461,5 @@ impl Compaction<'_> {
 impl Drop for Compaction<'_> {
     fn drop(&mut self) {
         self.abandon();
-        self.log.replacements.is_compacting.store(false, Ordering::Release);
     }
 }

@@ -125,6 +125,30 @@ impl Log {
     }
 }
 
+impl Log {
+    /// Up to where, exclusive, the log is compacted: its line of `cleaner-offset-checkpoint`;
+    /// `None` when it has none. A round that comes to its end sets it, a truncation lowers it.
+    #[must_use]
+    pub fn compacted_end_offset(&self) -> Option<i64> {
+        self.durable().compacted_end_offset
+    }
+
+    /// Sets [`compacted_end_offset`](Self::compacted_end_offset), to what a checkpoint says.
+    pub fn set_compacted_end_offset(&self, offset: Option<i64>) {
+        self.durable().compacted_end_offset = offset;
+    }
+
+    /// Takes note of a round from `first_dirty_offset` to `end_offset`, unless the log was cut
+    /// since it began, or before it and after its range was told.
+    pub(super) fn compacted(&self, first_dirty_offset: i64, end_offset: i64, truncations: u64) {
+        let mut durable = self.durable();
+        let is_whole = durable.compacted_end_offset.is_none_or(|end| end >= first_dirty_offset);
+        if is_whole && durable.truncations == truncations {
+            durable.compacted_end_offset = Some(end_offset);
+        }
+    }
+}
+
 fn size_of(segments: &[Arc<LogSegment>]) -> u64 {
     segments.iter().map(|segment| segment.size_bytes()).fold(0, u64::saturating_add)
 }

@@ -14,7 +14,7 @@
 //! is at it. A step that fails can be tried again.
 
 use std::path::Path;
-use std::sync::{Arc, TryLockError};
+use std::sync::{Arc, PoisonError, TryLockError};
 
 use super::cleaned::CleanSegment;
 use super::sources::Source;
@@ -28,18 +28,16 @@ use crate::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// What a log knows of its compaction.
+/// What a log knows of segments that are being replaced.
 #[derive(Debug, Default)]
 pub(in crate::log) struct Replacements {
-    /// A round is under way.
-    pub(super) is_compacting: AtomicBool,
     /// There is a replacement. Changes under the seat.
     is_pending: AtomicBool,
     pending: Mutex<Option<Replacement>>,
 }
 
 #[derive(Debug)]
-struct Replacement {
+pub(in crate::log) struct Replacement {
     new: CleanSegment,
     old: Vec<Source>,
     now_ms: i64,
@@ -139,6 +137,11 @@ impl Replacements {
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => Err(being_replaced()),
         }
+    }
+
+    /// The same once whoever is at it is done.
+    pub(super) fn wait(&self) -> MutexGuard<'_, Option<Replacement>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::state::ProducerState;
 
 /// What a round goes by.
 #[derive(Debug)]
-pub(super) struct Round {
+pub(super) struct Conditions {
     pub(super) now_ms: i64,
     /// Where the round ends, exclusive.
     pub(super) upper_bound: i64,
@@ -60,7 +60,7 @@ impl LastRecords {
 pub(super) struct CleanRules<'a> {
     pub(super) map: &'a KeyMap,
     pub(super) view: &'a mut TransactionView,
-    pub(super) round: &'a Round,
+    pub(super) conditions: &'a Conditions,
     pub(super) keeps_legacy_tombstones: bool,
     /// Of the batch that was judged last.
     discards_records: bool,
@@ -74,13 +74,13 @@ impl<'a> CleanRules<'a> {
     pub(super) fn new(
         map: &'a KeyMap,
         view: &'a mut TransactionView,
-        round: &'a Round,
+        conditions: &'a Conditions,
         keeps_legacy_tombstones: bool,
     ) -> Self {
         CleanRules {
             map,
             view,
-            round,
+            conditions,
             keeps_legacy_tombstones,
             discards_records: false,
             invalid_records: 0,
@@ -96,7 +96,7 @@ impl FilterRules for CleanRules<'_> {
             let seen = self.view.see_marker(header, batch);
             self.aborted = seen.aborted;
             let is_late =
-                header.delete_horizon_ms().is_some_and(|horizon| horizon <= self.round.now_ms);
+                header.delete_horizon_ms().is_some_and(|horizon| horizon <= self.conditions.now_ms);
             self.discards_records = seen.is_discardable && is_late;
             seen.is_discardable
         } else {
@@ -104,8 +104,8 @@ impl FilterRules for CleanRules<'_> {
             self.discards_records = self.view.see_data(header);
             false
         };
-        let retention = if self.round.last_records.has(header)
-            || header.next_offset() == self.round.upper_bound
+        let retention = if self.conditions.last_records.has(header)
+            || header.next_offset() == self.conditions.upper_bound
         {
             Retention::RetainEmpty
         } else if self.discards_records {
@@ -134,7 +134,7 @@ impl FilterRules for CleanRules<'_> {
                 self.keeps_legacy_tombstones
             } else {
                 let horizon = header.delete_horizon_ms();
-                horizon.is_none_or(|horizon| self.round.now_ms < horizon)
+                horizon.is_none_or(|horizon| self.conditions.now_ms < horizon)
             };
         may_stay && record.offset >= self.map.get(key)
     }

@@ -40,19 +40,24 @@ import org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile;
 import org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache;
 import org.apache.kafka.storage.internals.log.AbortedTxn;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.Cleaner;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogFileUtils;
 import org.apache.kafka.storage.internals.log.LogOffsetsListener;
 import org.apache.kafka.storage.internals.log.LogSegment;
+import org.apache.kafka.storage.internals.log.LogToClean;
 import org.apache.kafka.storage.internals.log.OffsetIndex;
+import org.apache.kafka.storage.internals.log.OffsetMap;
 import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.SkimpyOffsetMap;
 import org.apache.kafka.storage.internals.log.TimeIndex;
 import org.apache.kafka.storage.internals.log.TransactionIndex;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.internals.log.VerificationGuard;
+import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 /**
@@ -676,6 +681,45 @@ public final class Main {
         log.appendAsFollower(MemoryRecords.readableRecords(batch.duplicate()), 0);
     }
 
+    /** A log in which most keys stand once, compacted until what is left is durable. */
+    private static void compact() throws Exception {
+        long total = (quick ? 64L : 1024L) << 20, keys = quick ? 625_000 : 10_000_000;
+        LogConfig config = config(Map.of("segment.bytes", 128 << 20, "cleanup.policy", "compact", "file.delete.delay.ms", 0));
+        File model = fresh("model-0");
+        UnifiedLog log = open(model, config, true);
+        byte[] value = "siltstone".repeat(9).substring(0, 80).getBytes(StandardCharsets.UTF_8);
+        ByteBuffer buffer = ByteBuffer.allocate(64 << 10), key = ByteBuffer.allocate(8);
+        for (long number = 0; log.size() < total; ) {
+            buffer.clear();
+            MemoryRecordsBuilder builder = MemoryRecords.builder(buffer, RecordBatch.MAGIC_VALUE_V2, Compression.NONE,
+                TimestampType.CREATE_TIME, log.logEndOffset(), RecordBatch.NO_TIMESTAMP, -1, (short) -1, -1, false, 0);
+            for (int i = 0; i < 160; i++) builder.append(FIRST_TIMESTAMP, key.putLong(0, number++ * 7919 % keys).array(), value);
+            log.appendAsFollower(builder.build(), 0);
+        }
+        long bytes = log.size();
+        log.roll();
+        log.close();
+        OffsetMap map = new SkimpyOffsetMap((quick ? 24 : 384) << 20);
+        Cleaner cleaner = new Cleaner(0, map, 256 << 10, 10 << 20, 0.9, new Throttler(Double.MAX_VALUE, 300, "rate", "bytes", TIME), TIME,
+            partition -> { });
+        rate("compact", bytes, 1, () -> {
+            File dir = fresh("compact-0");
+            for (File file : model.listFiles()) Files.createLink(new File(dir, file.getName()).toPath(), file.toPath());
+            UnifiedLog dirty = open(dir, config, true);
+            dirty.updateHighWatermark(dirty.logEndOffset());
+            long end = dirty.activeSegment().baseOffset();
+            LogToClean range = new LogToClean(dirty, 0, end, false);
+            long start = System.nanoTime();
+            long cleaned = cleaner.doClean(range, System.currentTimeMillis()).getKey();
+            double seconds = since(start);
+            if (cleaned != end) throw new IllegalStateException("not compacted");
+            dirty.close();
+            Utils.delete(dir);
+            return seconds;
+        });
+        Utils.delete(model);
+    }
+
     public static void main(String[] args) throws Exception {
         quick = args[1].equals("quick");
         work = new File(args[2]);
@@ -689,6 +733,7 @@ public final class Main {
             case "read" -> read();
             case "index" -> index();
             case "memory" -> memory();
+            case "compact" -> compact();
             default -> throw new IllegalArgumentException(args[0]);
         }
         System.exit(0);

@@ -63,6 +63,18 @@ pub struct Record<'a> {
     pub headers: Headers<'a>,
 }
 
+impl Record<'_> {
+    /// In the place of a record that is not read yet.
+    pub(super) const EMPTY: Record<'static> = Record {
+        offset: -1,
+        timestamp_ms: -1,
+        sequence: -1,
+        key: None,
+        value: None,
+        headers: Headers::EMPTY,
+    };
+}
+
 /// The headers of a record. They were checked when the record was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers<'a> {

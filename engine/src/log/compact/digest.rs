@@ -6,6 +6,9 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+/// What stands for a key.
+pub(super) type Digest = [u64; 2];
+
 /// A secret that makes digests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Digester {
@@ -19,7 +22,7 @@ impl Digester {
         Digester { key: [random.hash_one(0_u64), random.hash_one(1_u64)] }
     }
 
-    pub(super) fn digest(&self, bytes: &[u8]) -> [u64; 2] {
+    pub(super) fn digest(&self, bytes: &[u8]) -> Digest {
         sip::<1, 3>(self.key, bytes)
     }
 }

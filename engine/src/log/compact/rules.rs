@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::digest::Digest;
 use super::key_map::KeyMap;
 use super::transactions::TransactionView;
 use crate::error::Result;
@@ -64,6 +65,8 @@ pub(super) struct CleanRules<'a> {
     pub(super) keeps_legacy_tombstones: bool,
     /// Of the batch that was judged last.
     discards_records: bool,
+    /// Of the records that are judged together.
+    digests: Vec<Option<Digest>>,
     /// Records without a key, which go.
     pub(super) invalid_records: u64,
     /// What is to stand in the index of transactions after the batch that was judged last.
@@ -83,6 +86,7 @@ impl<'a> CleanRules<'a> {
             conditions,
             keeps_legacy_tombstones,
             discards_records: false,
+            digests: Vec::new(),
             invalid_records: 0,
             aborted: None,
         }
@@ -116,8 +120,38 @@ impl FilterRules for CleanRules<'_> {
         Ok(BatchVerdict { retention, is_marker_of_empty_txn })
     }
 
-    // spec: cleaner 6
     fn keeps_record(&mut self, header: &BatchHeader, record: &Record<'_>) -> bool {
+        let digest = record.key.map(|key| self.map.digest(key));
+        self.keeps(header, record, digest)
+    }
+
+    fn keep_records(
+        &mut self,
+        header: &BatchHeader,
+        records: &[Record<'_>],
+        see: &mut dyn FnMut(&Record<'_>, bool),
+    ) {
+        self.digests.clear();
+        if !self.discards_records && !header.is_control() {
+            let digests = records.iter().map(|record| record.key.map(|key| self.map.digest(key)));
+            self.digests.extend(digests);
+            self.map.warm(self.digests.iter().copied().flatten());
+        }
+        for (at, record) in records.iter().enumerate() {
+            let digest = self.digests.get(at).copied().flatten();
+            see(record, self.keeps(header, record, digest));
+        }
+    }
+}
+
+impl CleanRules<'_> {
+    // spec: cleaner 6
+    fn keeps(
+        &mut self,
+        header: &BatchHeader,
+        record: &Record<'_>,
+        digest: Option<Digest>,
+    ) -> bool {
         if self.discards_records {
             return false;
         }
@@ -125,7 +159,7 @@ impl FilterRules for CleanRules<'_> {
         if header.is_control() || record.offset > self.map.latest_offset() {
             return true;
         }
-        let Some(key) = record.key else {
+        let Some(digest) = digest else {
             self.invalid_records += 1;
             return false;
         };
@@ -136,6 +170,6 @@ impl FilterRules for CleanRules<'_> {
                 let horizon = header.delete_horizon_ms();
                 horizon.is_none_or(|horizon| self.conditions.now_ms < horizon)
             };
-        may_stay && record.offset >= self.map.get(key)
+        may_stay && record.offset >= self.map.get(digest)
     }
 }

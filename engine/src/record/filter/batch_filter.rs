@@ -12,6 +12,9 @@ use crate::record::reader::record_of;
 use crate::record::records::{Record, RecordError, Records};
 use crate::units::NO_TIMESTAMP;
 
+/// Records that rules are shown at once.
+const RECORDS_AHEAD: usize = 32;
+
 /// What went through a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterTotals {
@@ -212,9 +215,17 @@ impl BatchFilter {
             codec => self.decompressor.decompress(codec, 2, stored, self.opened_bytes_max)?,
         };
         self.tally.clear();
-        for record in Records::new(header, payload) {
-            let record = record.map_err(broken)?;
-            self.tally.take(&record, rules.keeps_record(header, &record));
+        let mut records = Records::new(header, payload);
+        let mut ahead = [Record::EMPTY; RECORDS_AHEAD];
+        loop {
+            let mut count = 0;
+            for (slot, record) in ahead.iter_mut().zip(&mut records) {
+                *slot = record.map_err(broken)?;
+                count += 1;
+            }
+            let Some(found @ [_, ..]) = ahead.get(..count) else { break };
+            let tally = &mut self.tally;
+            rules.keep_records(header, found, &mut |record, keeps| tally.take(record, keeps));
         }
         totals.records_read += count(self.tally.keeps.len());
         let horizon = Horizon::of(work, &self.tally, self.now_ms, self.delete_retention_ms);

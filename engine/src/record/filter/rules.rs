@@ -34,4 +34,18 @@ pub trait FilterRules {
 
     /// Whether a record of the batch that was judged last stays.
     fn keeps_record(&mut self, header: &BatchHeader, record: &Record<'_>) -> bool;
+
+    /// The same for records that follow each other, one verdict each in order: rules that look
+    /// something up can look for all of them at once.
+    fn keep_records(
+        &mut self,
+        header: &BatchHeader,
+        records: &[Record<'_>],
+        see: &mut dyn FnMut(&Record<'_>, bool),
+    ) {
+        for record in records {
+            let keeps = self.keeps_record(header, record);
+            see(record, keeps);
+        }
+    }
 }

@@ -146,12 +146,7 @@ impl FilterRules for CleanRules<'_> {
 
 impl CleanRules<'_> {
     // spec: cleaner 6
-    fn keeps(
-        &mut self,
-        header: &BatchHeader,
-        record: &Record<'_>,
-        digest: Option<Digest>,
-    ) -> bool {
+    fn keeps(&mut self, header: &BatchHeader, record: &Record<'_>, digest: Option<Digest>) -> bool {
         if self.discards_records {
             return false;
         }

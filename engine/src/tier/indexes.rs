@@ -56,17 +56,9 @@ impl SegmentIndexes {
     /// `Corrupt` for a file of no whole entries, or entries that go back or lie before the base;
     /// `Unsupported` for a transaction index of a version that Kafka refuses.
     pub fn sanity_check(&self) -> Result<()> {
-        // spec: tiered 7, "Sanity"
-        let part = |what: &'static str| move |error: Error| error.context(what);
-        self.offset_entries().sanity_check().map_err(part("offset index"))?;
-        self.time_entries().sanity_check().map_err(part("time index"))?;
-        let transactions = self.transaction_entries();
-        if transactions.stray_size_bytes() != 0 {
-            let stray = transactions.stray_size_bytes();
-            let message = format!("{stray} bytes behind the last whole entry");
-            return Err(Error::corrupt(message).context("transaction index"));
-        }
-        transactions.sanity_check(self.base_offset).map_err(part("transaction index"))
+        check_part(SegmentPart::OffsetIndex, self.base_offset, &self.offset_index)?;
+        check_part(SegmentPart::TimeIndex, self.base_offset, &self.time_index)?;
+        check_part(SegmentPart::TransactionIndex, self.base_offset, &self.transaction_index)
     }
 
     /// The segment's first offset.
@@ -144,6 +136,34 @@ impl SegmentIndexes {
             return entries.collect_aborted(fetch_offset, upper_bound, found);
         }
         Ok(entries.collect_aborted_rising(fetch_offset, upper_bound, found))
+    }
+}
+
+/// Kafka's check of one side file of the segment that starts at `base_offset`; nothing is known of
+/// parts that are no index.
+///
+/// # Errors
+/// As [`SegmentIndexes::sanity_check`].
+pub(super) fn check_part(part: SegmentPart, base_offset: i64, bytes: &[u8]) -> Result<()> {
+    // spec: tiered 7, "Sanity"
+    let of = |what: &'static str| move |error: Error| error.context(what);
+    match part {
+        SegmentPart::OffsetIndex => {
+            OffsetEntries::new(bytes, base_offset).sanity_check().map_err(of("offset index"))
+        }
+        SegmentPart::TimeIndex => {
+            TimeEntries::new(bytes, base_offset).sanity_check().map_err(of("time index"))
+        }
+        SegmentPart::TransactionIndex => {
+            let entries = TxnEntries::new(bytes);
+            if entries.stray_size_bytes() != 0 {
+                let stray = entries.stray_size_bytes();
+                let message = format!("{stray} bytes behind the last whole entry");
+                return Err(Error::corrupt(message).context("transaction index"));
+            }
+            entries.sanity_check(base_offset).map_err(of("transaction index"))
+        }
+        SegmentPart::Log | SegmentPart::ProducerSnapshot | SegmentPart::LeaderEpochs => Ok(()),
     }
 }
 

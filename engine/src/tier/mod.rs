@@ -14,6 +14,7 @@ pub mod expiry;
 pub mod faulty_target;
 pub mod formats;
 pub mod highest_remote;
+pub mod index_cache;
 pub mod indexes;
 pub mod inventory;
 pub mod layout;
@@ -51,6 +52,7 @@ pub use expiry::{ExpiryInput, ExpiryPlan, ExpiryReason, ExpiryStop, plan_expiry}
 pub use faulty_target::FaultyTarget;
 pub use formats::{APACHE_KAFKA_V1, negotiate_format};
 pub use highest_remote::{HighestRemote, RemoteLogStart, highest_remote, remote_log_start};
+pub use index_cache::{CachedIndexes, IndexCacheOptions, IndexCacheStats, RemoteIndexCache};
 pub use indexes::{IndexSource, SegmentIndexes, TargetIndexes};
 pub use inventory::{RemoteInventory, RemoteParts};
 pub use layout::{ObjectLayout, SegmentPart};

@@ -126,6 +126,8 @@ codes! {
     CleanMarker = "clean_marker",
     /// A part that every segment in remote storage has is not there.
     RemotePartMissing = "remote_part_missing",
+    /// A rebuild from remote storage that was interrupted.
+    InterruptedRebuild = "interrupted_rebuild",
     /// A file that could not be read.
     Unreadable = "unreadable",
     /// Notice: a timestamp that lies in the future.

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Source, Storage};
+use crate::log::bootstrap::{MARK_FILE, is_staged_name};
 use crate::problem::{Code, Problem, Severity};
 use crate::segment::active::LOG_BYTES_MAX;
 use crate::segment::name::Parsed;
@@ -87,8 +88,12 @@ impl Inventory {
         inventory.problems.append(&mut found.problems);
         inventory.has_epoch_file = found.others.contains(EPOCH_FILE);
         inventory.has_metadata_file = found.others.contains(METADATA_FILE);
-        inventory.half_written =
-            found.others.iter().filter(|name| is_half_written(name)).cloned().collect();
+        // What an interrupted rebuild wrote is still of use.
+        let is_marked = found.others.contains(MARK_FILE);
+        inventory.half_written = (found.others.iter())
+            .filter(|name| is_half_written(name) && !(is_marked && is_staged_name(name)))
+            .cloned()
+            .collect();
         inventory.drop_leftovers(&mut found);
         inventory.apply_swaps(storage, &mut found)?;
         inventory.collect(storage, &found)?;
@@ -366,6 +371,13 @@ impl Found {
                         "bytes that an earlier recovery cut and kept",
                         &name,
                     );
+                } else if name == MARK_FILE {
+                    problem(
+                        Code::InterruptedRebuild,
+                        Severity::Repairable,
+                        "a rebuild from remote storage was interrupted; recovery ends it",
+                        &name,
+                    );
                 } else if !is_known(&name) {
                     problem(
                         Code::UnknownFile,
@@ -403,6 +415,7 @@ fn is_lost(name: &str) -> bool {
 fn is_half_written(name: &str) -> bool {
     let Some(target) = name.strip_suffix(".tmp") else { return false };
     target == EPOCH_FILE
+        || is_staged_name(name)
         || is_lost(target)
         || matches!(FileName::parse(target), Parsed::Segment(file) if file.state == FileState::Live)
 }

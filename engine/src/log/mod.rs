@@ -6,6 +6,7 @@ mod append_all;
 mod append_error;
 mod append_leader;
 mod append_many;
+pub mod bootstrap;
 mod close;
 pub mod columns;
 mod compact;

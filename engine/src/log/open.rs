@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::bootstrap::{Settled, settle};
 use super::compact::{Replacements, Rounds};
 use super::config::{LogConfig, OpenOptions};
 use super::damaged::DamagedSegments;
@@ -46,6 +47,8 @@ impl Log {
         options: &OpenOptions,
     ) -> Result<Log> {
         make_dir(&*storage, dir)?;
+        let settled = settle(&*storage, dir)?;
+        let options = &after(settled, options);
         let topic_id = settle_topic_id(&*storage, dir, options.topic_id)?;
         let folder = Folder::new(storage, dir, Arc::clone(&options.open_files));
         let settings = config.segment();
@@ -107,6 +110,19 @@ impl Log {
         log.save_epochs()?;
         *log.seat.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(writer);
         Ok(log)
+    }
+}
+
+/// What is known of the log once a rebuild from remote storage that was interrupted is settled:
+/// the checkpoints of the directory tell of the log before it.
+fn after(settled: Option<Settled>, options: &OpenOptions) -> OpenOptions {
+    let options = options.clone();
+    match settled {
+        Some(Settled::Finished { log_start_offset, .. }) => {
+            OpenOptions { log_start_offset, ..options }
+        }
+        Some(Settled::Emptied) => OpenOptions { log_start_offset: 0, ..options },
+        Some(Settled::Undone | Settled::Overtaken) | None => options,
     }
 }
 

@@ -211,6 +211,25 @@ impl Log {
         log_start_offset: Option<i64>,
         now_ms: i64,
     ) -> Result<()> {
+        let old = self.replace_all(writer, offset, now_ms)?;
+        let outcome = self
+            .settle_cleared(writer, offset, log_start_offset)
+            .and_then(|()| old.map_or(Ok(()), |old| self.retire_segment(&old, now_ms)))
+            .and_then(|()| self.sync_dir());
+        if outcome.is_err() {
+            self.is_failed.store(true, Ordering::Release);
+        }
+        outcome
+    }
+
+    /// Puts a new, empty segment at `offset` in the place of all others. Gives the last of them,
+    /// whose files still have their names; `None` when it began at `offset`, too.
+    pub(super) fn replace_all(
+        &self,
+        writer: &mut Writer,
+        offset: i64,
+        now_ms: i64,
+    ) -> Result<Option<Arc<LogSegment>>> {
         // spec: segments 4.5
         let segments = self.segments();
         let active = Arc::clone(writer.active.segment());
@@ -234,14 +253,7 @@ impl Log {
         self.lower_end(writer, offset.min(self.log_end_offset()));
         self.segments.store(Arc::new(Segments::new([Arc::clone(next.segment())])));
         std::mem::replace(&mut writer.active, next).close();
-        let outcome = self.settle_cleared(writer, offset, log_start_offset);
-        let outcome = outcome
-            .and_then(|()| if is_same_base { Ok(()) } else { self.retire_segment(&active, now_ms) })
-            .and_then(|()| self.sync_dir());
-        if outcome.is_err() {
-            self.is_failed.store(true, Ordering::Release);
-        }
-        outcome
+        Ok((!is_same_base).then_some(active))
     }
 
     /// Removes the first segment; the log starts behind it.

@@ -8,7 +8,7 @@ use super::compact::Compactors;
 use super::directory::{Failure, Lines, LogDir, is_disk_failure};
 use super::engine::{Engine, Intervals};
 use super::identity;
-use super::load_logs::{Member, Outcome, Side, load_logs};
+use super::load_logs::{Member, Outcome, Side, load_logs, of_group};
 use super::options::EngineOptions;
 use super::partitions::{Partitions, Place, Shut};
 use super::remove::Removal;
@@ -16,6 +16,7 @@ use super::report::{DirLoaded, LoadReport, LogLoaded};
 use crate::dir::files::{CLEANER_FILE, REPLICATION_FILE};
 use crate::dir::pool::in_pool;
 use crate::dir::recover::checkpoints::{CHECKPOINT_BYTES_MAX, Checkpoints, remove_marker};
+use crate::dir::recover::rebuilds::settle_rebuilds;
 use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Storage};
 use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
@@ -112,22 +113,22 @@ fn open(
 /// on, a crash is no clean stop.
 fn look(storage: &dyn Storage, number: usize, dir: &mut LogDir) -> Result<Look> {
     let mut look = Look::default();
-    let checkpoints = Checkpoints::read(storage, &dir.path, &mut look.problems)?;
-    look.lines = Lines {
-        recovery_points: checkpoints.recovery_points,
-        log_starts: checkpoints.log_starts,
-        high_watermarks: read_offsets(storage, &dir.path, REPLICATION_FILE)?,
-        compacted_ends: read_offsets(storage, &dir.path, CLEANER_FILE)?,
-    };
+    let mut checkpoints = Checkpoints::read(storage, &dir.path, &mut look.problems)?;
+    dir.was_clean = checkpoints.marker.is_some();
+    dir.broker_epoch = checkpoints.marker.as_deref().and_then(parse_clean_shutdown);
+    let high_watermarks = read_offsets(storage, &dir.path, REPLICATION_FILE)?;
+    let compacted_ends = read_offsets(storage, &dir.path, CLEANER_FILE)?;
     for entry in storage.list(&dir.path)? {
         let name = entry.name.to_string_lossy().into_owned();
         if entry.kind == FileKind::Directory && name != REMOTE_INDEX_CACHE {
             look.add(number, dir.path.join(&entry.name), name);
         }
     }
-    dir.was_clean = checkpoints.marker.is_some();
-    dir.broker_epoch = checkpoints.marker.as_deref().and_then(parse_clean_shutdown);
     remove_marker(storage, &dir.path)?;
+    let members: Vec<_> = look.members.iter().map(of_group).collect();
+    settle_rebuilds(storage, &dir.path, &members, &mut checkpoints)?;
+    let Checkpoints { recovery_points, log_starts, .. } = checkpoints;
+    look.lines = Lines { recovery_points, log_starts, high_watermarks, compacted_ends };
     Ok(look)
 }
 

@@ -282,7 +282,7 @@ fn compacted_end(log: &Log, line: i64) -> i64 {
     if line > log.log_end_offset() { log.log_start_offset() } else { line }
 }
 
-fn of_group(member: &Member) -> GroupMember {
+pub(super) fn of_group(member: &Member) -> GroupMember {
     let key = Some((member.topic.clone(), member.partition));
     GroupMember { dir: member.path.clone(), key }
 }

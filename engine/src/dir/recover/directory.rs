@@ -8,6 +8,7 @@ use crate::dir::pool::in_pool;
 use crate::dir::recover::checkpoints::{Checkpoints, owner_of_dir, remove_marker, replace};
 use crate::dir::recover::group::{Group, Member};
 use crate::dir::recover::options::{DirRecoverOptions, DirReport, PartitionDone, PartitionResult};
+use crate::dir::recover::rebuilds::settle_rebuilds;
 use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Lock, Storage};
 use crate::log::inventory::Inventory;
@@ -43,11 +44,13 @@ fn log_dir(
     options: &DirRecoverOptions<'_>,
     progress: &dyn Progress,
 ) -> Result<DirReport> {
-    let _lock = if options.dry_run { None } else { Some(take_lock(storage, dir)?) };
+    let _lock = if options.dry_run { None } else { Some(lock_log_dir(storage, dir)?) };
     let mut report = DirReport { dir: dir.to_path_buf(), ..DirReport::default() };
-    let checkpoints = Checkpoints::read(storage, dir, &mut report.problems)?;
+    let mut checkpoints = Checkpoints::read(storage, dir, &mut report.problems)?;
     report.was_clean = checkpoints.marker.is_some() || options.clean_shutdown;
     let members = list_members(storage, dir, &mut report.problems)?;
+    let has_settled =
+        !options.dry_run && settle_rebuilds(storage, dir, &members, &mut checkpoints)?;
     let run = Run {
         group: Group {
             storage,
@@ -58,6 +61,7 @@ fn log_dir(
             clean: report.was_clean,
         },
         marked: Cell::new(checkpoints.marker.is_some()),
+        has_settled,
     };
     run.directory(&members, report)
 }
@@ -84,8 +88,11 @@ fn partition_alone(
     let parent = home_of(dir);
     let lock_file = parent.join(LOCK_FILE);
     let has_lock_file = is_there(storage, &lock_file)?;
-    let _lock =
-        if has_lock_file && !options.dry_run { Some(take_lock(storage, &parent)?) } else { None };
+    let _lock = if has_lock_file && !options.dry_run {
+        Some(lock_log_dir(storage, &parent)?)
+    } else {
+        None
+    };
     let mut report = DirReport { dir: dir.to_path_buf(), ..DirReport::default() };
     // What is wrong with the checkpoints of the directory is not this partition's to tell.
     let checkpoints = Checkpoints::read(storage, &parent, &mut Vec::new())?;
@@ -119,7 +126,7 @@ fn partition_alone(
     }
     if let Some(plan) = plans.pop() {
         // The marker of the directory is none of ours to touch.
-        let run = Run { group, marked: Cell::new(false) };
+        let run = Run { group, marked: Cell::new(false), has_settled: false };
         if !options.dry_run && plan.as_ref().is_ok_and(Plan::is_empty) {
             // An earlier run may have done the work and been killed before it was durable.
             storage.sync_filesystem(dir)?;
@@ -206,7 +213,10 @@ pub fn bytes_to_read(
 }
 
 /// Takes the lock that a broker takes, in a file that the broker can open, too.
-fn take_lock(storage: &dyn Storage, dir: &Path) -> Result<Box<dyn Lock>> {
+///
+/// # Errors
+/// `Conflict` when a broker holds the directory; what the disk says.
+pub fn lock_log_dir(storage: &dyn Storage, dir: &Path) -> Result<Box<dyn Lock>> {
     let path = dir.join(LOCK_FILE);
     let is_new = !is_there(storage, &path)?;
     let lock = storage.lock(&path).map_err(|error| {
@@ -265,13 +275,15 @@ struct Run<'a> {
     group: Group<'a>,
     /// Whether the marker is on disk.
     marked: Cell<bool>,
+    /// Whether a log was rebuilt, or emptied, before anything was recovered.
+    has_settled: bool,
 }
 
 impl Run<'_> {
     fn directory(&self, members: &[Member], mut report: DirReport) -> Result<DirReport> {
         let options = self.group.options;
         let mut ends = self.group.checkpoints.recovery_points.clone();
-        let mut touched = false;
+        let mut touched = self.has_settled;
         let mut retired = Vec::new();
         if options.dry_run {
             for part in members.chunks(GROUP) {

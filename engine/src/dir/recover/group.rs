@@ -8,6 +8,7 @@ use crate::dir::recover::checkpoints::Checkpoints;
 use crate::dir::recover::options::DirRecoverOptions;
 use crate::error::{Error, Kind, Result};
 use crate::io::Storage;
+use crate::log::bootstrap::{Settled, settle};
 use crate::log::progress::Progress;
 use crate::log::recover::{Plan, RecoverOptions, analyse, commit, discard, prepare};
 
@@ -100,7 +101,14 @@ impl Group<'_> {
 
     /// Analyses a partition and writes its new files beside the old; splits come first.
     fn prepared(&self, member: &Member) -> Result<Plan> {
-        let options = self.options_of(member);
+        let mut options = self.options_of(member);
+        match settle(self.storage, &member.dir)? {
+            Some(Settled::Finished { log_start_offset, .. }) => {
+                options.log_start_offset = log_start_offset;
+            }
+            Some(Settled::Emptied) => options.log_start_offset = 0,
+            Some(Settled::Undone | Settled::Overtaken) | None => {}
+        }
         for _ in 0..SPLITS_MAX {
             let mut plan = analyse(self.storage, &member.dir, &options, self.progress)?;
             if let Err(error) = prepare(self.storage, &mut plan) {

@@ -5,12 +5,13 @@
 //! clean-shutdown marker come last, and the marker only when every partition
 //! is sound. [`recover_log_dir`] does one directory, [`recover_partition`] one partition alone.
 
-pub(super) mod checkpoints;
+pub(crate) mod checkpoints;
 mod directory;
 pub(super) mod group;
 mod options;
+pub(crate) mod rebuilds;
 
-pub use directory::{bytes_to_read, recover_log_dir, recover_partition};
+pub use directory::{bytes_to_read, lock_log_dir, recover_log_dir, recover_partition};
 pub use options::{
     DirRecoverOptions, DirReport, PartitionDone, PartitionResult, PartitionSettings,
 };

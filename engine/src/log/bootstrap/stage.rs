@@ -1,0 +1,234 @@
+//! How do the new files of a directory take the place of its log?
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::mark::{
+    MARK_FILE, Mark, STAGED, STAGED_EPOCHS, STAGED_LOG, STAGED_METADATA, STAGED_OFFSET_INDEX,
+    STAGED_SNAPSHOT, STAGED_TIME_INDEX, Sum,
+};
+use super::state::AuxState;
+use crate::error::{Error, Kind, Result};
+use crate::io::{FileKind, Metadata, OpenMode, Storage};
+use crate::log::inventory::{EPOCH_FILE, METADATA_FILE};
+use crate::segment::name::Parsed;
+use crate::segment::{FileName, FileRole, FileState};
+use crate::state::meta::{format_partition_metadata, parse_partition_metadata};
+use crate::uuid::Uuid;
+
+/// More than `partition.metadata` has.
+const METADATA_BYTES_MAX: u64 = 64 << 10;
+
+/// Writes the new files of a partition beside the old ones, and the mark. Nothing that Kafka looks
+/// at changes. To be made durable by a sync of the file system before
+/// [`put_in_place`]; [`clear`] takes it back.
+///
+/// # Errors
+/// `Conflict` when the partition is of another topic id, or is marked already; what the disk says.
+pub fn stage(storage: &dyn Storage, dir: &Path, state: &AuxState) -> Result<()> {
+    let names = Names::list(storage, dir)?;
+    if names.is_marked {
+        let message = "a rebuild of this partition was interrupted and is not settled yet";
+        return Err(Error::new(Kind::Conflict, message).in_file(dir));
+    }
+    let topic_id = missing_topic_id(storage, dir, state.target.topic_id)?;
+    let like = names.owner(storage, dir)?;
+    stage_objects(storage, dir, state, &like)?;
+    let segments = names.segment_sizes(storage, dir)?;
+    let mark = Mark { topic_id, ..mark_of(state, segments) };
+    stage_small(storage, dir, &mark, &like)?;
+    write(storage, dir, MARK_FILE, &mark.format(), &like)
+}
+
+/// The two files that were fetched.
+pub(super) fn stage_objects(
+    storage: &dyn Storage,
+    dir: &Path,
+    state: &AuxState,
+    like: &Metadata,
+) -> Result<()> {
+    write(storage, dir, STAGED_EPOCHS, &state.epochs.format(), like)?;
+    write(storage, dir, STAGED_SNAPSHOT, &state.snapshot, like)
+}
+
+/// The files that hold nothing but what the mark says: those that are there already stay.
+pub(super) fn stage_small(
+    storage: &dyn Storage,
+    dir: &Path,
+    mark: &Mark,
+    like: &Metadata,
+) -> Result<()> {
+    for name in [STAGED_OFFSET_INDEX, STAGED_TIME_INDEX, STAGED_LOG] {
+        write(storage, dir, name, &[], like)?;
+    }
+    match mark.topic_id {
+        Some(id) => write(storage, dir, STAGED_METADATA, &format_partition_metadata(id), like),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn mark_of(state: &AuxState, segments: BTreeMap<i64, u64>) -> Mark {
+    Mark {
+        log_start_offset: state.target.log_start_offset,
+        next_offset: state.target.next_offset,
+        epochs: Sum::of(&state.epochs.format()),
+        snapshot: Sum::of(&state.snapshot),
+        topic_id: None,
+        segments,
+    }
+}
+
+pub(super) fn write(
+    storage: &dyn Storage,
+    dir: &Path,
+    name: &str,
+    bytes: &[u8],
+    like: &Metadata,
+) -> Result<()> {
+    let file = storage.open(&dir.join(name), OpenMode::Create)?;
+    if !bytes.is_empty() {
+        file.write_at(bytes, 0)?;
+    }
+    file.set_owner(like)
+}
+
+/// The topic id that is to be written down, if the partition has none.
+fn missing_topic_id(
+    storage: &dyn Storage,
+    dir: &Path,
+    wanted: Option<Uuid>,
+) -> Result<Option<Uuid>> {
+    let Some(wanted) = wanted else { return Ok(None) };
+    let path = dir.join(METADATA_FILE);
+    match storage.read(&path, METADATA_BYTES_MAX) {
+        Err(error) if error.kind() == Kind::NotFound => Ok(Some(wanted)),
+        Err(error) => Err(error),
+        Ok(bytes) => {
+            let found = parse_partition_metadata(&bytes).map_err(|error| error.in_file(&path))?;
+            if found == wanted {
+                return Ok(None);
+            }
+            let message = format!("the topic id is {found}, that of the remote segment {wanted}");
+            Err(Error::new(Kind::Conflict, message).in_file(&path))
+        }
+    }
+}
+
+/// Carries out what is [staged](stage): the log and its side files go, and the new files take their
+/// names. The staged files must be durable. After a failure the partition is to be
+/// [settled](super::settle).
+///
+/// The old log goes from its front on, and the new one appears last: what a process that is killed
+/// in between leaves is the end of the old log, or none, also to those who do not know the mark.
+///
+/// # Errors
+/// What the disk says.
+pub fn put_in_place(storage: &dyn Storage, dir: &Path, state: &AuxState) -> Result<()> {
+    put_at(storage, dir, state.target.next_offset)
+}
+
+pub(super) fn put_at(storage: &dyn Storage, dir: &Path, next_offset: i64) -> Result<()> {
+    let names = Names::list(storage, dir)?;
+    let is_staged = |name: &str| names.staged.iter().any(|staged| staged == name);
+    let snapshot = FileName::live(next_offset, FileRole::Snapshot);
+    for (file, name) in &names.files {
+        // In place already, from an earlier run.
+        if *file != snapshot || is_staged(STAGED_SNAPSHOT) {
+            remove_if_there(storage, &dir.join(name))?;
+        }
+    }
+    let live = |role| FileName::live(next_offset, role).format();
+    for (staged, name) in [
+        (STAGED_SNAPSHOT, snapshot.format()),
+        (STAGED_EPOCHS, EPOCH_FILE.to_owned()),
+        (STAGED_METADATA, METADATA_FILE.to_owned()),
+        (STAGED_OFFSET_INDEX, live(FileRole::OffsetIndex)),
+        (STAGED_TIME_INDEX, live(FileRole::TimeIndex)),
+        (STAGED_LOG, live(FileRole::Log)),
+    ] {
+        if is_staged(staged) {
+            storage.rename(&dir.join(staged), &dir.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what is left of an install, the mark last. To be made durable before anything is
+/// written to the log: a mark that came back would be of another log.
+///
+/// # Errors
+/// What the disk says.
+pub fn clear(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    for name in STAGED {
+        remove_if_there(storage, &dir.join(name))?;
+    }
+    remove_if_there(storage, &dir.join(MARK_FILE))
+}
+
+/// Removes every file of the log.
+pub(super) fn empty(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    for (_, name) in Names::list(storage, dir)?.files {
+        remove_if_there(storage, &dir.join(name))?;
+    }
+    remove_if_there(storage, &dir.join(EPOCH_FILE))
+}
+
+fn remove_if_there(storage: &dyn Storage, path: &Path) -> Result<()> {
+    match storage.remove_file(path) {
+        Err(error) if error.kind() == Kind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// What is in a partition directory, as far as an install cares.
+pub(super) struct Names {
+    /// Files of segments, and snapshots: by offset, the log first.
+    pub(super) files: Vec<(FileName, String)>,
+    /// New files.
+    pub(super) staged: Vec<String>,
+    pub(super) is_marked: bool,
+}
+
+impl Names {
+    pub(super) fn list(storage: &dyn Storage, dir: &Path) -> Result<Self> {
+        let mut names = Names { files: Vec::new(), staged: Vec::new(), is_marked: false };
+        for entry in storage.list(dir)? {
+            let name = entry.name.to_string_lossy().into_owned();
+            if entry.kind == FileKind::Directory {
+                continue;
+            }
+            if name == MARK_FILE {
+                names.is_marked = true;
+            } else if STAGED.contains(&&*name) {
+                names.staged.push(name);
+            } else if let Parsed::Segment(file) = FileName::parse(&name) {
+                names.files.push((file, name));
+            }
+        }
+        names.files.sort_by_key(|(file, _)| (file.offset, file.role));
+        Ok(names)
+    }
+
+    /// The segments by base offset, with the bytes of their logs.
+    pub(super) fn segment_sizes(
+        &self,
+        storage: &dyn Storage,
+        dir: &Path,
+    ) -> Result<BTreeMap<i64, u64>> {
+        let is_log = |file: &FileName| file.role == FileRole::Log && file.state == FileState::Live;
+        let logs = self.files.iter().filter(|(file, _)| is_log(file));
+        logs.map(|(file, name)| Ok((file.offset, storage.metadata(&dir.join(name))?.size_bytes)))
+            .collect()
+    }
+
+    /// Owner and mode for new files: those of the newest log, else of the directory.
+    pub(super) fn owner(&self, storage: &dyn Storage, dir: &Path) -> Result<Metadata> {
+        let newest = self.files.iter().rev().find(|(file, _)| file.role == FileRole::Log);
+        if let Some((_, name)) = newest {
+            return storage.metadata(&dir.join(name));
+        }
+        let mut metadata = storage.metadata(dir)?;
+        metadata.mode &= 0o666;
+        Ok(metadata)
+    }
+}

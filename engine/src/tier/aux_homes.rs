@@ -1,0 +1,100 @@
+//! What do the log directories around rebuilt partitions have to say afterwards?
+//!
+//! Before the first partition of a directory changes, its marker of a clean stop goes; it comes
+//! back last, with the broker epoch that tells the controller of an unclean stop, if every partition
+//! was rebuilt as it was to be.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::dir::files::{
+    CLEAN_SHUTDOWN_FILE, LOG_START_FILE, RECOVERY_POINT_FILE, REPLICATION_FILE,
+};
+use crate::dir::recover::checkpoints::{
+    CHECKPOINT_BYTES_MAX, owner_of_dir, remove_marker, replace,
+};
+use crate::error::{Kind, Result};
+use crate::io::Storage;
+use crate::log::FolderName;
+use crate::state::OffsetCheckpoint;
+use crate::state::meta::format_clean_shutdown;
+
+/// A partition's directory, where its log starts, and where it goes on.
+pub(super) type Line = (PathBuf, i64, i64);
+
+/// The log directories of a bulk rebuild.
+pub(super) struct Homes<'a> {
+    storage: &'a dyn Storage,
+    /// Whether each had its marker, and has it no more.
+    marked: BTreeMap<PathBuf, bool>,
+}
+
+impl<'a> Homes<'a> {
+    pub(super) fn new(storage: &'a dyn Storage) -> Self {
+        Homes { storage, marked: BTreeMap::new() }
+    }
+
+    /// Removes the marker before a first partition changes.
+    pub(super) fn open(&mut self, home: &Path) -> Result<()> {
+        if self.marked.contains_key(home) {
+            return Ok(());
+        }
+        let is_marked = match self.storage.metadata(&home.join(CLEAN_SHUTDOWN_FILE)) {
+            Ok(_) => true,
+            Err(error) if error.kind() == Kind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        if is_marked {
+            remove_marker(self.storage, home)?;
+        }
+        self.marked.insert(home.to_path_buf(), is_marked);
+        Ok(())
+    }
+
+    /// Writes what the checkpoints say of rebuilt partitions, durably.
+    pub(super) fn write_lines(&self, home: &Path, lines: &[Line]) -> Result<()> {
+        let like = owner_of_dir(self.storage, home)?;
+        // The high watermark comes last: it alone is no proof of anything.
+        for name in [LOG_START_FILE, RECOVERY_POINT_FILE, REPLICATION_FILE] {
+            let mut checkpoint = self.read(&home.join(name))?;
+            for (dir, log_start_offset, next_offset) in lines {
+                let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned());
+                // A directory of another name is none of Kafka's, and has no line.
+                let Some(folder) = folder.as_deref().and_then(FolderName::parse) else { continue };
+                let offset = if name == LOG_START_FILE { *log_start_offset } else { *next_offset };
+                checkpoint.set(&folder.topic, folder.partition, offset);
+            }
+            replace(self.storage, home, name, &checkpoint.format(), &like)?;
+        }
+        Ok(())
+    }
+
+    /// A checkpoint that cannot be understood is not written over: it has the lines of others.
+    fn read(&self, path: &Path) -> Result<OffsetCheckpoint> {
+        match self.storage.read(path, CHECKPOINT_BYTES_MAX) {
+            Ok(bytes) => OffsetCheckpoint::parse(&bytes).map_err(|error| error.in_file(path)),
+            Err(error) if error.kind() == Kind::NotFound => Ok(OffsetCheckpoint::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Says that a partition of this directory may be half rebuilt.
+    pub(super) fn has_failed(&mut self, home: &Path) {
+        if let Some(is_marked) = self.marked.get_mut(home) {
+            *is_marked = false;
+        }
+    }
+
+    /// Puts the markers back. Without one Kafka recovers the directory, which does no harm: so one
+    /// that cannot be written is no error of any partition.
+    pub(super) fn close(self) {
+        for (home, _) in self.marked.iter().filter(|(_, is_marked)| **is_marked) {
+            let _ = self.mark(home);
+        }
+    }
+
+    fn mark(&self, home: &Path) -> Result<()> {
+        let like = owner_of_dir(self.storage, home)?;
+        replace(self.storage, home, CLEAN_SHUTDOWN_FILE, &format_clean_shutdown(-1), &like)
+    }
+}

@@ -14,5 +14,6 @@ mod ranges;
 mod segments;
 mod side_files;
 mod tiered_follower;
+mod tiered_rebuild;
 mod together;
 mod unified_log;

@@ -10,6 +10,7 @@
 //! | `compaction` | a log that is compacted: the same |
 //! | `indexes` | indexes that were written but not synced |
 //! | `rounds` | a node that compacts: the same, with what it says of how far it came |
+//! | `rebuilds` | logs that are rebuilt from remote storage: the same |
 //! | `killed` | a process that writes to a log is killed, on a real file system |
 //! | `directories` | which directories are recovered |
 //!
@@ -24,6 +25,7 @@ mod indexes;
 mod killed;
 mod live;
 mod rounds;
+mod rebuilds;
 mod scenario;
 
 /// Two tests for each directory, so that they run side by side.

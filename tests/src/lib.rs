@@ -11,6 +11,7 @@ pub mod live;
 pub mod logs;
 pub mod model;
 pub mod nodes;
+pub mod remote;
 pub mod replicas;
 pub mod sources;
 pub mod tool;

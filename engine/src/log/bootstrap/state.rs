@@ -123,6 +123,10 @@ fn check_epochs(target: &AuxTarget, bytes: &[u8]) -> Result<LeaderEpochs> {
             let message = format!("the segment ends in epoch {last_epoch}, the list in {found}");
             Err(Error::corrupt(message))
         }
+        // A number that lost its last digits is a number, too.
+        Some(_) if epochs.format() != bytes => {
+            Err(Error::corrupt("the checkpoint is not written as Kafka writes it"))
+        }
         Some(_) => Ok(epochs),
     }
 }
@@ -188,6 +192,9 @@ mod tests {
             ("0\n1\n1 150\n", "epoch 1 starts at 150"),
             ("0\n1\n0 0\n", "the segment ends in epoch 1, the list in 0"),
             ("0\n2\n1 0\n2 85\n", "the segment ends in epoch 1, the list in 2"),
+            ("0\n2\n0 0\n1 8", "the checkpoint is not written as Kafka writes it"),
+            ("0\n2\n0 0\n1 85", "the checkpoint is not written as Kafka writes it"),
+            ("0\n2\n0 0\n1 085\n", "the checkpoint is not written as Kafka writes it"),
             ("0\n2\n1 0\n", "line 2 announces 2 entries, 1 follow"),
             ("0\n1\n1 -4\n", "leader epoch 1 cannot start at offset -4"),
         ] {

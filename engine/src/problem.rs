@@ -126,6 +126,16 @@ codes! {
     CleanMarker = "clean_marker",
     /// A part that every segment in remote storage has is not there.
     RemotePartMissing = "remote_part_missing",
+    /// A replica that was rebuilt without the producers that were uploaded.
+    ProducersForgotten = "producers_forgotten",
+    /// A replica that was rebuilt without the leader epochs that were uploaded.
+    EpochsForgotten = "epochs_forgotten",
+    /// A transaction index in remote storage that lacks what a marker aborts.
+    AbortedForgotten = "aborted_forgotten",
+    /// Offsets that neither remote storage nor the local log has.
+    RemoteHole = "remote_hole",
+    /// A log in remote storage with other bytes than the local one.
+    RemoteDiffers = "remote_differs",
     /// A rebuild from remote storage that was interrupted.
     InterruptedRebuild = "interrupted_rebuild",
     /// A file that could not be read.

@@ -1,8 +1,8 @@
 //! Three partitions are rebuilt from remote storage in one call, and the power goes, or the disk
 //! fails, at every operation: each partition is then as it was, or as it was to be.
 //!
-//! The first was empty, the second has a log of its own, the third is not there yet. They are looked
-//! at through a log that is opened alone, and through a recovery of the whole directory.
+//! The first was empty, the second has a log of its own, the third is not there yet. They are
+//! looked at through a log that is opened alone, and through a recovery of the whole directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -59,7 +59,7 @@ pub struct AuxInstalled {
 pub enum AuxErrorKind {
     /// The log has no remote storage now. To be tried again.
     NotReady,
-    /// The segment is none to begin behind: not uploaded to its end, or before the start of the log.
+    /// The segment is none to begin behind: not uploaded to its end, or before the log's start.
     SegmentNotFound,
     /// An object is not what it has to be.
     Corrupt {
@@ -75,8 +75,8 @@ pub enum AuxErrorKind {
     Io,
 }
 
-/// A log that was not rebuilt. It is what it was; but after an `Io` error a log whose mark is in its
-/// directory is settled, to what it was or to what it was to be, when it is opened again.
+/// A log that was not rebuilt. It is what it was; but after an `Io` error a log whose mark is in
+/// its directory is settled, to what it was or to what it was to be, when it is opened again.
 pub struct AuxError {
     kind: AuxErrorKind,
     error: Box<Error>,

@@ -1,8 +1,8 @@
 //! What do the log directories around rebuilt partitions have to say afterwards?
 //!
 //! Before the first partition of a directory changes, its marker of a clean stop goes; it comes
-//! back last, with the broker epoch that tells the controller of an unclean stop, if every partition
-//! was rebuilt as it was to be.
+//! back last, with the broker epoch that tells the controller of an unclean stop, if every
+//! partition was rebuilt as it was to be.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

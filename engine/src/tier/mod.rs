@@ -5,11 +5,12 @@
 //! knows no network.
 
 pub mod aborted;
-pub mod byte_range;
 pub mod aux_build;
 pub mod aux_bulk;
 mod aux_homes;
+pub mod byte_range;
 pub mod candidates;
+pub mod check_replica;
 pub mod direct_read;
 mod epoch_state;
 pub mod expire;
@@ -44,9 +45,9 @@ pub mod upload_lag;
 pub mod view;
 
 pub use aborted::{next_with_txn_index, remote_aborted_transactions};
-pub use byte_range::{ByteRange, byte_range};
 pub use aux_build::{AuxError, AuxErrorKind, AuxInstalled, AuxJob, AuxPlace, AuxRemote, AuxResult};
 pub use aux_bulk::{AuxLimits, build_aux_bulk};
+pub use byte_range::{ByteRange, byte_range};
 pub use candidates::{CopyLag, DamagedSegment, NotEligible, UploadAnswer, UploadView};
 pub use direct_read::{
     DirectAnswer, DirectFallback, DirectRead, DirectRequest, DirectView, SegmentLocations,

@@ -14,7 +14,7 @@ use crate::io::Storage;
 use crate::log::bootstrap::{Interrupted, Settled, clear};
 
 /// Settles what was interrupted in a directory, durably, and brings the checkpoints up to date, in
-/// memory and on the disk; the marker of a clean stop goes. `false` when there is nothing to settle.
+/// memory and on the disk; the marker of a clean stop goes. `false` when there was nothing.
 ///
 /// A partition that cannot be settled is left for whoever opens it next, and fails again.
 ///

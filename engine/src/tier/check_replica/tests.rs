@@ -1,0 +1,212 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::sync::Arc;
+
+use super::*;
+use crate::io::SimDisk;
+use crate::log::{Log, LogConfig, OpenOptions};
+use crate::record::builder::{BatchBuilder, BatchOptions, write_end_marker};
+use crate::record::codec::Compressor;
+use crate::record::control::EndMarker;
+use crate::state::EpochEntry;
+use crate::state::ProducerEntry;
+use crate::state::snapshot::write_snapshot;
+use crate::tier::{
+    LocalTarget, ObjectBytes, ObjectLayout, ObjectTarget, RemotePartition, RemoteSegmentId,
+};
+use crate::uuid::Uuid;
+
+const DIR: &str = "/orders-0";
+
+/// A replica whose local log begins at an offset, and remote segments.
+struct Scene {
+    disk: SimDisk,
+    target: LocalTarget,
+    layout: ObjectLayout,
+    segments: Vec<RemoteSegment>,
+}
+
+impl Scene {
+    fn new(local_start: i64, epochs: &str, snapshot: &[u8]) -> Self {
+        let disk = SimDisk::new();
+        disk.put_dir(Path::new("/store"), None).unwrap();
+        let target = LocalTarget::new(Arc::new(disk.clone()), "/store");
+        let file = |suffix: &str| Path::new(DIR).join(format!("{local_start:020}.{suffix}"));
+        for (path, bytes) in [
+            (file("log"), Vec::new()),
+            (file("snapshot"), snapshot.to_vec()),
+            (Path::new(DIR).join(EPOCH_FILE), epochs.as_bytes().to_vec()),
+        ] {
+            disk.put(&path, bytes, None).unwrap();
+        }
+        Scene { disk, target, layout: ObjectLayout::default(), segments: Vec::new() }
+    }
+
+    fn upload(&mut self, (start, end): (i64, i64), epoch: i32, log: &[u8], index: &[u8]) {
+        let partition =
+            RemotePartition { topic_id: Uuid::random(), topic: "orders".into(), partition: 0 };
+        let segment = RemoteSegment {
+            id: RemoteSegmentId { partition, segment_id: Uuid::random() },
+            start_offset: start,
+            end_offset: end,
+            max_timestamp_ms: 0,
+            broker_id: 1,
+            event_timestamp_ms: 0,
+            size_bytes: log.len().try_into().unwrap(),
+            custom_metadata: None,
+            state: RemoteSegmentState::CopyFinished,
+            leader_epochs: vec![EpochEntry { epoch, start_offset: start }],
+            is_txn_index_empty: false,
+        };
+        for (part, bytes) in [
+            (SegmentPart::Log, log),
+            (SegmentPart::TransactionIndex, index),
+            (SegmentPart::ProducerSnapshot, &write_snapshot([&ProducerEntry::empty(7)])),
+        ] {
+            let name = self.layout.name(&segment.id, start, part);
+            self.target.put(&name, &[ObjectBytes::Memory(bytes)]).unwrap();
+        }
+        self.segments.push(segment);
+    }
+
+    fn codes(&self, log_start_offset: i64) -> Vec<(Code, Option<i64>)> {
+        let remote = AuxRemote { target: &self.target, layout: &self.layout };
+        let found =
+            check_replica(&self.disk, Path::new(DIR), log_start_offset, &self.segments, &remote);
+        found.unwrap().into_iter().map(|problem| (problem.code, problem.offset)).collect()
+    }
+}
+
+#[test]
+fn epochs_that_begin_with_the_local_log_are_found_where_older_ones_were_uploaded() {
+    // spec: tiered-faults T4
+    let some = write_snapshot([&ProducerEntry::empty(7)]);
+    let mut scene = Scene::new(565, "0\n1\n2 565\n", &some);
+    scene.upload((30, 304), 0, b"", b"");
+    scene.upload((305, 564), 2, b"", b"");
+    assert_eq!(scene.codes(30), [(Code::EpochsForgotten, Some(565))]);
+    assert_eq!(scene.codes(565), []);
+    let mut sound = Scene::new(565, "0\n2\n0 30\n2 305\n", &some);
+    sound.segments.clone_from(&scene.segments);
+    assert_eq!(sound.codes(30), []);
+    // Nothing was uploaded yet.
+    let scene = Scene::new(565, "0\n1\n2 565\n", &some);
+    assert_eq!(scene.codes(565), []);
+}
+
+#[test]
+fn an_empty_snapshot_is_found_where_producers_were_uploaded() {
+    // spec: tiered-faults T2
+    let mut scene = Scene::new(515, "0\n1\n0 0\n", &write_snapshot([]));
+    scene.upload((0, 514), 0, b"", b"");
+    assert_eq!(scene.codes(0), [(Code::ProducersForgotten, Some(515))]);
+}
+
+#[test]
+fn offsets_that_are_nowhere_are_found() {
+    let some = write_snapshot([&ProducerEntry::empty(7)]);
+    let mut scene = Scene::new(100, "0\n1\n0 0\n", &some);
+    scene.upload((10, 39), 0, b"", b"");
+    scene.upload((50, 79), 0, b"", b"");
+    let holes = [10, 39, 79].map(|_| Code::RemoteHole);
+    let found = scene.codes(5);
+    assert_eq!(found.iter().map(|it| it.0).collect::<Vec<_>>(), holes);
+    assert_eq!(found.iter().filter_map(|it| it.1).collect::<Vec<_>>(), [5, 40, 80]);
+    assert_eq!(scene.codes(50).len(), 1);
+    assert_eq!(scene.codes(100), []);
+}
+
+fn batch(offset: i64, producer: i64) -> Vec<u8> {
+    let options = BatchOptions {
+        base_offset: offset,
+        producer_id: producer,
+        producer_epoch: 0,
+        base_sequence: 0,
+        is_transactional: true,
+        leader_epoch: 0,
+        ..BatchOptions::default()
+    };
+    let mut builder = BatchBuilder::new(options).unwrap();
+    builder.append(1, None, Some(b"v")).unwrap();
+    let mut bytes = Vec::new();
+    builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+    bytes
+}
+
+fn abort(offset: i64, producer: i64) -> Vec<u8> {
+    let options = BatchOptions {
+        base_offset: offset,
+        producer_id: producer,
+        producer_epoch: 0,
+        leader_epoch: 0,
+        ..BatchOptions::default()
+    };
+    let marker = EndMarker { is_abort: true, coordinator_epoch: 0, timestamp_ms: 1 };
+    let mut bytes = Vec::new();
+    write_end_marker(&options, &marker, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn an_index_that_lacks_what_a_marker_aborts_is_found() {
+    // spec: tiered-faults T2a
+    let some = write_snapshot([&ProducerEntry::empty(7)]);
+    let right = crate::index::AbortedTxn {
+        producer_id: 1,
+        first_offset: 0,
+        last_offset: 2,
+        last_stable_offset: 3,
+    };
+    let cut = crate::index::AbortedTxn { first_offset: 1, ..right };
+    let second = [batch(1, 1), abort(2, 1)].concat();
+    for (index, expected) in [
+        (right.encode().to_vec(), vec![]),
+        (cut.encode().to_vec(), vec![(Code::AbortedForgotten, Some(0))]),
+        (Vec::new(), vec![(Code::AbortedForgotten, Some(0))]),
+    ] {
+        let mut scene = Scene::new(3, "0\n1\n0 0\n", &some);
+        scene.upload((0, 0), 0, &batch(0, 1), b"");
+        scene.upload((1, 2), 0, &second, &index);
+        assert_eq!(scene.codes(0), expected);
+    }
+    // Where the transaction begins is not known: nothing is said of it.
+    let mut scene = Scene::new(3, "0\n1\n0 0\n", &some);
+    scene.upload((2, 2), 0, &abort(2, 1), b"");
+    assert_eq!(scene.codes(2), []);
+}
+
+#[test]
+fn a_remote_log_of_other_bytes_is_found() {
+    let disk = SimDisk::new();
+    let options = OpenOptions::default();
+    let log = Log::open(Arc::new(disk.clone()), Path::new(DIR), LogConfig::default(), &options);
+    let log = log.unwrap();
+    let bytes = [batch(0, 1), batch(1, 2), abort(2, 2)].concat();
+    log.append_as_follower(&bytes, 9, 0).unwrap();
+    log.close().unwrap();
+    disk.put_dir(Path::new("/store"), None).unwrap();
+    let target = LocalTarget::new(Arc::new(disk.clone()), "/store");
+    let layout = ObjectLayout::default();
+    let mut scene = Scene { disk, target, layout, segments: Vec::new() };
+    let aborted = crate::index::AbortedTxn {
+        producer_id: 2,
+        first_offset: 1,
+        last_offset: 2,
+        last_stable_offset: 0,
+    };
+    scene.upload((0, 2), 0, &bytes, &aborted.encode());
+    assert_eq!(scene.codes(0), []);
+    // A shorter one of the same bytes is an earlier roll.
+    let short = batch(0, 1);
+    scene.segments.clear();
+    scene.upload((0, 0), 0, &short, b"");
+    assert_eq!(scene.codes(0), []);
+    let mut other = bytes.clone();
+    // The leader epoch, which no checksum covers.
+    other[15] ^= 1;
+    scene.segments.clear();
+    scene.upload((0, 2), 0, &other, &aborted.encode());
+    assert_eq!(scene.codes(0), [(Code::RemoteDiffers, Some(0))]);
+    scene.segments[0].size_bytes += 1;
+    assert_eq!(scene.codes(0), [(Code::RemoteDiffers, Some(0))]);
+}

@@ -24,8 +24,8 @@ mod faults;
 mod indexes;
 mod killed;
 mod live;
-mod rounds;
 mod rebuilds;
+mod rounds;
 mod scenario;
 
 /// Two tests for each directory, so that they run side by side.

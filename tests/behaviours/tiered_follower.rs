@@ -3,12 +3,14 @@
 //! The real rules drive a follower of numbers against a leader of numbers; see
 //! `siltstone_tests::replicas`.
 
+use siltstone::log::LogConfig;
 use siltstone::replica::{
     Action, AppendFailure, AuxFailure, AuxTarget, EpochEnd, Event, FailReason, FetchAnswer,
     FetchState, FollowerConfig, LeaderAnswers, Phase, Query, Request, RetryReason, aux_target,
     follower_step, lacks_history, should_start_at_tiered,
 };
 use siltstone::replica::{FetchRequest, FetchVerdict, Reader, leader_fetch_verdict};
+use siltstone_tests::live::TestLog;
 use siltstone_tests::replicas::{Batch, PlainFollower, PlainLeader, PlainSegment, epochs};
 
 const PLAIN: FollowerConfig =
@@ -724,4 +726,19 @@ fn a_follower_that_a_crash_left_half_built_is_built_anew() {
     assert_eq!(follower.batches.len(), 1, "nothing was dropped");
     follower.catch_up(&source);
     assert_eq!(log(&follower), (565, 565, 605, 605, 40));
+}
+
+#[test]
+fn what_was_uploaded_is_forgotten_when_remote_storage_is_switched_off() {
+    // What remote storage had is deleted then. When it was switched on again, local segments went
+    // as uploaded, and their records were nowhere.
+    let log = TestLog::with(|config| config.remote_storage = true);
+    log.log().update_highest_remote_offset(7);
+    let on = LogConfig::clone(&log.log().config());
+    log.log().set_config(LogConfig { retention_ms: 1, ..on.clone() });
+    assert_eq!(log.log().highest_remote_offset(), 7, "other settings do not matter");
+    log.log().set_config(LogConfig { remote_storage: false, ..on.clone() });
+    assert_eq!(log.log().highest_remote_offset(), -1);
+    log.log().set_config(on);
+    assert_eq!(log.log().highest_remote_offset(), -1);
 }

@@ -215,8 +215,15 @@ impl Log {
     }
 
     /// Takes other settings; segments that are there already keep their jitter.
+    ///
+    /// Where remote storage is switched off, what was known to be there is forgotten: a local
+    /// segment must not go as uploaded when it is switched on again.
     pub fn set_config(&self, config: LogConfig) {
-        self.config.store(Arc::new(config));
+        let is_remote = config.remote_storage;
+        let old = self.config.swap(Arc::new(config));
+        if old.remote_storage && !is_remote {
+            self.offsets.highest_remote.store(-1, Ordering::Release);
+        }
     }
 
     /// The segments now.

@@ -21,7 +21,7 @@ use super::truncation::truncation_point;
 use crate::state::LeaderEpochs;
 
 /// Whether a follower compares its log with its leader's, or fetches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Where the logs part is not known yet.
     Truncating,
@@ -30,7 +30,7 @@ pub enum Phase {
 }
 
 /// How far a follower is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FetchState {
     /// The next offset to be fetched.
     pub fetch_offset: i64,
@@ -87,7 +87,7 @@ pub struct FollowerView<'a> {
 }
 
 /// What a fetch was sent with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
     /// The fetch offset.
     pub fetch_offset: i64,
@@ -96,7 +96,7 @@ pub struct Request {
 }
 
 /// What a leader answers to a fetch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FetchAnswer {
     /// Records, maybe none.
     Records {

@@ -70,7 +70,7 @@ pub struct LeaderAnswers {
 }
 
 /// Which remote segment to build from: the finished one that has `previous_offset` in `epoch`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AuxTarget {
     /// Where the follower wants to start. Fetching goes on behind the segment's end, which may lie
     /// further.

@@ -25,6 +25,16 @@ pub fn format_clean_shutdown(broker_epoch: i64) -> Vec<u8> {
     format!("{{\"version\":0,\"brokerEpoch\":{broker_epoch}}}").into_bytes()
 }
 
+/// The broker epoch of the life before, when all of a broker's log directories have a marker with
+/// the same one. A directory that is offline, or whose marker is missing or cannot be read, is a
+/// `None`.
+pub fn agreed_broker_epoch(directories: impl IntoIterator<Item = Option<i64>>) -> Option<i64> {
+    // spec: replication 4.5
+    let mut epochs = directories.into_iter();
+    let first = epochs.next()??;
+    epochs.all(|epoch| epoch == Some(first)).then_some(first).filter(|epoch| *epoch >= 0)
+}
+
 /// The topic id in `partition.metadata`.
 ///
 /// # Errors
@@ -204,6 +214,20 @@ fn not(key: &str, what: &str, found: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_life_before_is_known_when_all_directories_agree() {
+        // spec: tiered-behaviours RP21; replication 4.5
+        let marker = |text: &[u8]| parse_clean_shutdown(text);
+        let (seven, eight) = (format_clean_shutdown(7), format_clean_shutdown(8));
+        let agreed = agreed_broker_epoch;
+        assert_eq!(agreed([marker(&seven), marker(&seven)]), Some(7));
+        assert_eq!(agreed([marker(&seven), marker(&eight)]), None);
+        assert_eq!(agreed([marker(&seven), marker(b"{")]), None);
+        assert_eq!(agreed([None, marker(&seven)]), None, "offline");
+        assert_eq!(agreed_broker_epoch([]), None);
+        assert_eq!(agreed_broker_epoch([marker(&format_clean_shutdown(-1))]), None);
+    }
 
     const META: &[u8] = b"#\n#Sun Nov 29 22:43:26 UTC 2026\nnode.id=1\n\
         directory.id=RRzezt1J-Q0PpGsFojeKKw\nversion=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\n";

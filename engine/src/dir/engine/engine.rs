@@ -13,6 +13,7 @@ use crate::io::Storage;
 use crate::log::{Log, LogConfig};
 use crate::segment::OpenFiles;
 use crate::state::ProducerStateConfig;
+use crate::state::meta::agreed_broker_epoch;
 use crate::uuid::Uuid;
 
 /// All log directories of a node, and the logs in them.
@@ -143,9 +144,8 @@ impl Engine {
     /// The broker epoch of the life before, when all directories were stopped cleanly by the same.
     #[must_use]
     pub fn previous_broker_epoch(&self) -> Option<i64> {
-        let first = self.dirs.first()?.broker_epoch?;
-        let same = |dir: &LogDir| !dir.is_offline() && dir.broker_epoch == Some(first);
-        self.dirs.iter().all(same).then_some(first).filter(|epoch| *epoch >= 0)
+        let epoch = |dir: &LogDir| dir.broker_epoch.filter(|_| !dir.is_offline());
+        agreed_broker_epoch(self.dirs.iter().map(epoch))
     }
 
     /// Gives the logs of a topic other settings. Those that are not to be compacted any more are

@@ -12,6 +12,7 @@ mod output;
 mod progress;
 mod recover;
 mod report;
+mod scenario;
 mod session;
 mod settings;
 mod stat;
@@ -53,6 +54,7 @@ enum Verb {
     Stat(stat::StatArgs),
     Txns(txns::TxnsArgs),
     Diff(diff::DiffArgs),
+    Scenario(scenario::ScenarioArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -86,6 +88,7 @@ fn run(verb: &Verb, session: &Session) -> std::io::Result<Outcome> {
         Verb::Stat(args) => stat::run(args, session)?,
         Verb::Txns(args) => txns::run(args, session)?,
         Verb::Diff(args) => diff::run(args, session)?,
+        Verb::Scenario(args) => scenario::run(args)?,
         Verb::Completions(args) => completions::run(args)?,
     };
     std::io::stdout().flush()?;

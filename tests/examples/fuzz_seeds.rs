@@ -169,6 +169,7 @@ fn from_file(seeds: &mut Seeds, name: &str, bytes: &[u8]) {
         "txnindex" => seeds.add("txn_index", "", &[&base, &target, bytes]),
         "snapshot" => seeds.add("snapshot", "", &[bytes]),
         _ if name == "leader-epoch-checkpoint" => seeds.add("checkpoint", "epochs", &[bytes]),
+        _ if name == "scenario.json" => seeds.add("scenario", "", &[bytes]),
         _ => {}
     }
 }

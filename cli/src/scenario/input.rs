@@ -1,0 +1,172 @@
+//! What does a scenario say, key by key?
+
+use serde_json::{Map, Value};
+use siltstone::state::{EpochEntry, LeaderEpochs};
+use siltstone::tier::RemoteSegmentState;
+use siltstone::{Error, Result};
+
+/// A JSON object whose members are asked for by name, each by several where people write it in
+/// several ways.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Input<'a> {
+    members: &'a Map<String, Value>,
+    /// Where it is, for messages: `leader.` or nothing.
+    place: &'a str,
+}
+
+/// A remote segment.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    /// As it is in the file, for the answer.
+    pub(super) id: Value,
+    pub(super) start_offset: i64,
+    /// Inclusive.
+    pub(super) end_offset: i64,
+    pub(super) epochs: Vec<EpochEntry>,
+    pub(super) state: RemoteSegmentState,
+    pub(super) size_bytes: i32,
+    pub(super) max_timestamp_ms: i64,
+}
+
+fn wrong(key: &str, expected: &str, found: &Value) -> Error {
+    let shown: String = found.to_string().chars().take(60).collect();
+    Error::corrupt(format!("{key} is {shown}, which is no {expected}"))
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn new(members: &'a Map<String, Value>) -> Self {
+        Input { members, place: "" }
+    }
+
+    /// The member of the first of these names that is there and not null, with its name.
+    fn find(&self, names: &[&str]) -> Option<(String, &'a Value)> {
+        let found = names.iter().find_map(|name| {
+            let value = self.members.get(*name).filter(|value| !value.is_null())?;
+            Some((*name, value))
+        });
+        found.map(|(name, value)| (format!("{}{name}", self.place), value))
+    }
+
+    /// A whole number, if it is there.
+    pub(super) fn number(&self, names: &[&str]) -> Result<Option<i64>> {
+        let Some((name, value)) = self.find(names) else { return Ok(None) };
+        let number = value.as_i64().ok_or_else(|| wrong(&name, "whole number", value))?;
+        Ok(Some(number))
+    }
+
+    /// An offset, if it is there: -1 and above.
+    pub(super) fn offset(&self, names: &[&str]) -> Result<Option<i64>> {
+        let Some((name, value)) = self.find(names) else { return Ok(None) };
+        let offset = value.as_i64().filter(|offset| *offset >= -1);
+        offset.map(Some).ok_or_else(|| wrong(&name, "offset", value))
+    }
+
+    /// A leader epoch, if it is there.
+    pub(super) fn epoch(&self, names: &[&str]) -> Result<Option<i32>> {
+        let Some((name, value)) = self.find(names) else { return Ok(None) };
+        let epoch = value.as_i64().and_then(|epoch| i32::try_from(epoch).ok());
+        epoch.map(Some).ok_or_else(|| wrong(&name, "leader epoch", value))
+    }
+
+    /// Yes or no, if it is there.
+    pub(super) fn flag(&self, names: &[&str]) -> Result<Option<bool>> {
+        let Some((name, value)) = self.find(names) else { return Ok(None) };
+        let flag = value.as_bool().or_else(|| value.as_str()?.parse().ok());
+        flag.map(Some).ok_or_else(|| wrong(&name, "true or false", value))
+    }
+
+    /// An object within this one.
+    pub(super) fn object(&self, name: &'static str, place: &'a str) -> Result<Option<Input<'a>>> {
+        let Some((name, value)) = self.find(&[name]) else { return Ok(None) };
+        let members = value.as_object().ok_or_else(|| wrong(&name, "object", value))?;
+        Ok(Some(Input { members, place }))
+    }
+
+    /// Leader epochs, as a list of pairs or as an object of start offsets by epoch; rising.
+    pub(super) fn epoch_entries(&self, names: &[&str]) -> Result<Option<Vec<EpochEntry>>> {
+        let Some((name, value)) = self.find(names) else { return Ok(None) };
+        let entry = |epoch: Option<i64>, start: Option<i64>| {
+            let epoch = i32::try_from(epoch?).ok().filter(|epoch| *epoch >= 0)?;
+            Some(EpochEntry { epoch, start_offset: start.filter(|start| *start >= 0)? })
+        };
+        let entries: Option<Vec<EpochEntry>> = match value {
+            Value::Array(pairs) => {
+                let pair = |pair: &Value| match pair.as_array()?.as_slice() {
+                    [epoch, start] => entry(epoch.as_i64(), start.as_i64()),
+                    _ => None,
+                };
+                pairs.iter().map(pair).collect()
+            }
+            Value::Object(starts) => {
+                let pair =
+                    |(epoch, start): (&String, &Value)| entry(epoch.parse().ok(), start.as_i64());
+                starts.iter().map(pair).collect()
+            }
+            _ => None,
+        };
+        let mut entries = entries
+            .ok_or_else(|| wrong(&name, "list of leader epochs and their start offsets", value))?;
+        entries.sort_unstable_by_key(|entry| entry.epoch);
+        let starts = entries.iter().map(|entry| entry.start_offset);
+        if !starts.is_sorted() {
+            return Err(wrong(&name, "list of rising start offsets", value));
+        }
+        Ok(Some(entries))
+    }
+
+    /// The leader epochs of a log.
+    pub(super) fn epochs(&self) -> Result<Option<LeaderEpochs>> {
+        let entries = self.epoch_entries(&["epochs", "leader_epochs"])?;
+        entries.map(|entries| LeaderEpochs::from_entries(&entries)).transpose()
+    }
+
+    /// The remote segments.
+    pub(super) fn segments(&self) -> Result<Option<Vec<Segment>>> {
+        let Some((name, value)) = self.find(&["remote", "remote_segments", "segments"]) else {
+            return Ok(None);
+        };
+        let list = value.as_array().ok_or_else(|| wrong(&name, "list of segments", value))?;
+        let segment = |(slot, value): (usize, &Value)| {
+            let place = format!("{name}[{slot}].");
+            let members = value.as_object().ok_or_else(|| wrong(&place, "object", value))?;
+            Input { members, place: &place }.segment(slot)
+        };
+        list.iter().enumerate().map(segment).collect::<Result<Vec<_>>>().map(Some)
+    }
+
+    fn segment(&self, slot: usize) -> Result<Segment> {
+        let missing = |name: &str| Error::corrupt(format!("{}{name} is missing", self.place));
+        let start = self.offset(&["start", "start_offset", "base_offset"])?;
+        let start_offset = start.filter(|start| *start >= 0).ok_or_else(|| missing("start"))?;
+        let end_offset = self.offset(&["end", "end_offset", "last_offset"])?;
+        let end_offset = end_offset.ok_or_else(|| missing("end"))?;
+        if end_offset < start_offset {
+            let message = format!("{}end is {end_offset}, before its start", self.place);
+            return Err(Error::corrupt(message));
+        }
+        let state = match self.find(&["state"]) {
+            None => RemoteSegmentState::CopyFinished,
+            Some((name, value)) => value
+                .as_str()
+                .and_then(RemoteSegmentState::from_name)
+                .ok_or_else(|| wrong(&name, "state of a remote segment", value))?,
+        };
+        let id = self.members.get("id").cloned();
+        let epochs = self.epoch_entries(&["epochs", "leader_epochs", "segment_leader_epochs"])?;
+        let size = ["size", "size_bytes", "size_in_bytes"];
+        let size_bytes = i32::try_from(self.number(&size)?.unwrap_or_default()).ok();
+        let size_bytes = size_bytes.filter(|size| *size >= 0).ok_or_else(|| {
+            Error::corrupt(format!("{}size is none that a segment can have", self.place))
+        })?;
+        let timestamps = ["max_timestamp", "max_timestamp_ms", "max_ts"];
+        Ok(Segment {
+            id: id.unwrap_or_else(|| Value::from(slot)),
+            start_offset,
+            end_offset,
+            epochs: epochs.unwrap_or_default(),
+            state,
+            size_bytes,
+            max_timestamp_ms: self.number(&timestamps)?.unwrap_or(i64::MAX),
+        })
+    }
+}

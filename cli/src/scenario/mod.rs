@@ -1,0 +1,86 @@
+//! `siltstone scenario`: what the rules of remote storage say of numbers that somebody wrote down.
+
+mod answers;
+mod follower;
+mod input;
+mod questions;
+mod retention;
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::Value;
+use siltstone::{Error, Result};
+
+use crate::Outcome;
+use crate::output::{print_json, stdout};
+use crate::session::complain;
+use crate::time::now_ms;
+
+/// The largest file that is read.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Decide about remote storage from numbers in a JSON file: what is uploaded, whose a remote
+/// segment is, what retention deletes, where a new follower starts.
+///
+/// Nothing but the file is looked at. Which questions are answered is decided by the keys that it
+/// has; what is missing has Kafka's default.
+#[derive(Debug, Args)]
+#[command(after_help = "Questions, and the keys that ask them:
+  highest remote offset   epochs [[epoch,start]], remote [{id,start,end,epochs}], log_end
+  lineage                 the same with log_start
+  retention               remote [{..,size,state,max_timestamp}], retention_bytes, retention_ms, now_ms
+  local retention         retention_ms, retention_bytes, local_retention_ms, local_retention_bytes
+  where a follower starts leader {log_start,local_log_start,log_end,highest_remote_offset}, follower {log_end}
+  which remote segment    epochs, start_offset: the leader epoch of what is before it
+
+Exit codes: 0 answered, 2 the file cannot be read, or asks nothing.")]
+pub(crate) struct ScenarioArgs {
+    /// The file with the numbers; `-` for standard input.
+    #[arg(value_name = "FILE.json")]
+    file: PathBuf,
+
+    /// One JSON object on one line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Answers what the file asks.
+pub(crate) fn run(args: &ScenarioArgs) -> std::io::Result<Outcome> {
+    let answers = match read(&args.file).and_then(|bytes| answers::answer(&bytes, now_ms())) {
+        Ok(answers) => answers,
+        Err(error) => {
+            complain(&error.in_file(&args.file));
+            return Ok(Outcome::CouldNotLook);
+        }
+    };
+    let mut out = stdout();
+    if args.json {
+        let kind = ("type".to_owned(), Value::from("scenario"));
+        let line = std::iter::once(kind).chain(answers).collect();
+        print_json(&mut out, &Value::Object(line))?;
+    } else {
+        for (key, value) in &answers {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            writeln!(out, "{}  {value}", key.replace('_', " "))?;
+        }
+    }
+    out.flush()?;
+    Ok(Outcome::Fine)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut take = |source: &mut dyn Read| source.take(FILE_BYTES_MAX).read_to_end(&mut bytes);
+    let outcome = if path == Path::new("-") {
+        take(&mut std::io::stdin().lock())
+    } else {
+        std::fs::File::open(path).and_then(|mut file| take(&mut file))
+    };
+    outcome.map_err(|error| Error::io("read", path, error))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ pub mod directory;
 pub mod limits;
 pub mod live_limits;
 pub mod payload;
+pub mod remote;
 pub mod rounds;
 pub mod segment;
 pub mod state;

@@ -214,3 +214,21 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
+
+/// The byte in a transaction index where the first entry begins that ends at `offset` or behind it.
+#[must_use]
+pub fn first_aborted(index: &[u8], offset: i64) -> usize {
+    let (mut low, mut left) = (0, index.len() / 34);
+    while left > 0 {
+        let half = left / 2;
+        let at = (low + half) * 34 + 18;
+        let last = index.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+        if last.is_some_and(|bytes| i64::from_be_bytes(bytes) < offset) {
+            low += half + 1;
+            left -= half + 1;
+        } else {
+            left = half;
+        }
+    }
+    low * 34
+}

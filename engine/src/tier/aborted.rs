@@ -20,23 +20,34 @@ pub fn remote_aborted_transactions(
     fetch_offset: i64,
     upper_bound: i64,
 ) -> Result<Vec<AbortedTxn>> {
+    let mut found = Vec::new();
+    collect_remote_aborted(view, segment, fetch_offset, upper_bound, &mut found)?;
+    Ok(found)
+}
+
+/// The same into memory that is used again: what was in `found` goes.
+///
+/// # Errors
+/// Those of [`remote_aborted_transactions`]; what is in `found` then means nothing.
+pub fn collect_remote_aborted(
+    view: &RemoteView<'_>,
+    segment: &RemoteSegment,
+    fetch_offset: i64,
+    upper_bound: i64,
+    found: &mut Vec<AbortedTxn>,
+) -> Result<()> {
     // spec: tiered 8
-    let mut found = InOrder::default();
-    if !segment.is_txn_index_empty && found.take(view, segment, fetch_offset, upper_bound)? {
-        return Ok(found.finish());
+    found.clear();
+    let mut search = Search { view, fetch_offset, upper_bound, found, is_mixed: false };
+    let is_over = (!segment.is_txn_index_empty && search.take(segment)?)
+        || search.take_behind(segment.end_offset.saturating_add(1))?;
+    if !is_over {
+        let start = search.found.len();
+        view.local.collect_aborted(fetch_offset, upper_bound, search.found)?;
+        search.look(start);
     }
-    let mut offset = segment.end_offset.saturating_add(1);
-    while let Some(next) = next_with_txn_index(view, offset) {
-        if found.take(view, next, fetch_offset, upper_bound)? {
-            return Ok(found.finish());
-        }
-        // A segment ends at its start or behind, so that this goes forward.
-        offset = next.end_offset.saturating_add(1).max(offset.saturating_add(1));
-    }
-    let start = found.all.len();
-    view.local.collect_aborted(fetch_offset, upper_bound, &mut found.all)?;
-    found.look(start);
-    Ok(found.finish())
+    search.finish();
+    Ok(())
 }
 
 /// The first segment from `offset` on that may have a transaction index, of the epoch there or of a
@@ -53,24 +64,50 @@ pub fn next_with_txn_index<'a>(view: &RemoteView<'a>, offset: i64) -> Option<&'a
 }
 
 /// Entries as they are found, and whether they are in order so far.
-#[derive(Default)]
-struct InOrder {
-    all: Vec<AbortedTxn>,
+struct Search<'s, 'a> {
+    view: &'s RemoteView<'a>,
+    fetch_offset: i64,
+    upper_bound: i64,
+    found: &'s mut Vec<AbortedTxn>,
     is_mixed: bool,
 }
 
-impl InOrder {
+impl Search<'_, '_> {
+    /// Takes those of the segments from `offset` on; says whether the search is over.
+    fn take_behind(&mut self, offset: i64) -> Result<bool> {
+        let mut from = offset;
+        let entries = self.view.epochs.entries();
+        let slot_of = |offset| {
+            let count = entries.partition_point(|entry| entry.start_offset <= offset);
+            count.checked_sub(1)
+        };
+        let Some(mut slot) = slot_of(from) else { return Ok(false) };
+        // As `next_with_txn_index` does again and again, without looking up each place anew.
+        while let Some(entry) = entries.get(slot) {
+            let mut next_slot = slot.saturating_add(1);
+            for segment in self.view.cache.chain(entry.epoch, entry.start_offset.max(from)) {
+                if segment.is_txn_index_empty {
+                    continue;
+                }
+                if self.take(segment)? {
+                    return Ok(true);
+                }
+                from = segment.end_offset.saturating_add(1);
+                if let Some(behind) = slot_of(from).filter(|behind| *behind > slot) {
+                    next_slot = behind;
+                    break;
+                }
+            }
+            slot = next_slot;
+        }
+        Ok(false)
+    }
+
     /// Takes those of a segment; says whether the search is over.
-    fn take(
-        &mut self,
-        view: &RemoteView<'_>,
-        segment: &RemoteSegment,
-        fetch_offset: i64,
-        upper_bound: i64,
-    ) -> Result<bool> {
-        let start = self.all.len();
-        let indexes = view.indexes.indexes(segment)?;
-        let is_over = indexes.collect_aborted(fetch_offset, upper_bound, &mut self.all)?;
+    fn take(&mut self, segment: &RemoteSegment) -> Result<bool> {
+        let start = self.found.len();
+        let indexes = self.view.indexes.indexes(segment)?;
+        let is_over = indexes.collect_aborted(self.fetch_offset, self.upper_bound, self.found)?;
         self.look(start);
         Ok(is_over)
     }
@@ -79,18 +116,17 @@ impl InOrder {
     /// still in the processor's cache: nearly always they do.
     fn look(&mut self, start: usize) {
         let from = start.saturating_sub(1);
-        let fresh = self.all.get(from..).unwrap_or_default();
+        let fresh = self.found.get(from..).unwrap_or_default();
         let pairs = fresh.iter().zip(fresh.iter().skip(1));
         // Without a branch in the loop.
         self.is_mixed |= pairs.fold(false, |mixed, (one, next)| mixed | (key(one) >= key(next)));
     }
 
-    fn finish(mut self) -> Vec<AbortedTxn> {
+    fn finish(&mut self) {
         if self.is_mixed {
-            self.all.sort_by_key(key);
-            self.all.dedup_by_key(|entry| key(entry));
+            self.found.sort_by_key(key);
+            self.found.dedup_by_key(|entry| key(entry));
         }
-        self.all
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which remote segments hold the records of one leader epoch?
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
 
 use super::remote_segment::RemoteSegment;
 use crate::error::{Error, Kind, Result};
@@ -52,6 +52,13 @@ impl EpochState {
     /// The finished segment in which the epoch begins last at or before `offset`.
     pub(super) fn floor(&self, offset: i64) -> Option<Uuid> {
         self.referenced.range(..=offset).next_back().map(|(_, id)| *id)
+    }
+
+    /// The finished segments from that on in which the epoch begins last at or before `offset`,
+    /// with the offsets where it begins.
+    pub(super) fn places_from(&self, offset: i64) -> btree_map::Range<'_, i64, Uuid> {
+        let floor = self.referenced.range(..=offset).next_back();
+        self.referenced.range(floor.map_or(offset, |(start, _)| *start)..)
     }
 
     /// How far finished segments ever reached.

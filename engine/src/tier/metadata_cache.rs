@@ -4,7 +4,8 @@
 //! allow changes nothing and is told as [`Applied::Dropped`]; so a cache can be fed again with what
 //! it has seen.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, btree_map};
+use std::iter::Peekable;
 
 use super::epoch_state::EpochState;
 use super::remote_segment::{
@@ -160,24 +161,29 @@ impl MetadataCache {
     #[must_use]
     pub fn segment(&self, epoch: i32, offset: i64) -> Option<&RemoteSegment> {
         // spec: tiered 4.1, "segment(e, o)"
-        let segment = self.segments.get(&self.epochs.get(&epoch)?.floor(offset)?)?;
+        self.with_offset(self.epochs.get(&epoch)?.floor(offset)?, epoch, offset)
+    }
+
+    /// The segment of this id, if what it has of the epoch reaches the offset.
+    fn with_offset(&self, id: Uuid, epoch: i32, offset: i64) -> Option<&RemoteSegment> {
+        let segment = self.segments.get(&id)?;
         let next = segment.leader_epochs.iter().find(|entry| entry.epoch > epoch);
         let end = next.map_or(segment.end_offset, |next| next.start_offset.saturating_sub(1));
         (offset <= end).then_some(segment)
     }
 
-    /// The first segment from `offset` of `epoch` on, one behind the other within the epoch, that
-    /// may have a transaction index; `None` where they end before.
+    /// The finished segments of `epoch` from the one with `offset` on, each the one that has the
+    /// offset behind the last: they end where none has it.
+    pub fn chain(&self, epoch: i32, offset: i64) -> SegmentChain<'_> {
+        let places = self.epochs.get(&epoch).map(|state| state.places_from(offset).peekable());
+        SegmentChain { cache: self, epoch, offset, places, floor: None }
+    }
+
+    /// The first segment of the [`chain`](Self::chain) that may have a transaction index; `None`
+    /// where it ends before.
     #[must_use]
     pub fn next_with_txn_index(&self, epoch: i32, offset: i64) -> Option<&RemoteSegment> {
-        let mut offset = offset;
-        loop {
-            let segment = self.segment(epoch, offset)?;
-            if !segment.is_txn_index_empty {
-                return Some(segment);
-            }
-            offset = segment.end_offset.checked_add(1)?;
-        }
+        self.chain(epoch, offset).find(|segment| !segment.is_txn_index_empty)
     }
 
     /// How far segments of this epoch ever reached whose copy was finished; it never goes back, not
@@ -214,6 +220,34 @@ impl MetadataCache {
     /// The epochs of which there ever were segments, rising.
     pub fn epochs(&self) -> impl Iterator<Item = i32> + '_ {
         self.epochs.keys().copied()
+    }
+}
+
+/// Segments of an epoch, one behind the other; see [`MetadataCache::chain`].
+#[derive(Clone, Debug)]
+pub struct SegmentChain<'a> {
+    cache: &'a MetadataCache,
+    epoch: i32,
+    offset: i64,
+    /// Where the epoch begins in the segments that are still to come.
+    places: Option<Peekable<btree_map::Range<'a, i64, Uuid>>>,
+    floor: Option<Uuid>,
+}
+
+impl<'a> Iterator for SegmentChain<'a> {
+    type Item = &'a RemoteSegment;
+
+    fn next(&mut self) -> Option<&'a RemoteSegment> {
+        let (places, offset) = (self.places.as_mut()?, self.offset);
+        while let Some((_, id)) = places.next_if(|(start, _)| **start <= offset) {
+            self.floor = Some(*id);
+        }
+        let segment = self.cache.with_offset(self.floor?, self.epoch, offset)?;
+        match segment.end_offset.checked_add(1) {
+            Some(behind) => self.offset = behind,
+            None => self.places = None,
+        }
+        Some(segment)
     }
 }
 
@@ -438,6 +472,32 @@ pub(super) mod tests {
         let next = |offset| id(cache.next_with_txn_index(0, offset));
         assert_eq!([0, 15, 29, 30, 40].map(next), [Some(3), Some(3), Some(3), None, None]);
         assert_eq!(id(cache.next_with_txn_index(1, 0)), None);
+    }
+
+    #[test]
+    fn a_chain_goes_on_with_the_segment_that_has_the_next_offset() {
+        let mut cache = finished(vec![
+            segment(1, 0, 9, "0:0"),
+            segment(2, 10, 29, "0:10"),
+            // Within the one before, so that no chain comes to it from there.
+            segment(3, 15, 19, "0:15"),
+            segment(4, 30, 49, "0:30 1:40"),
+            segment(5, 60, 69, "0:60"),
+        ]);
+        let chain = |cache: &MetadataCache, epoch, offset| {
+            ids(&cache.chain(epoch, offset).collect::<Vec<_>>())
+        };
+        assert_eq!(chain(&cache, 0, 0), [1, 2, 4]);
+        assert_eq!(chain(&cache, 0, 5), [1, 2, 4]);
+        assert_eq!(chain(&cache, 0, 17), [3]);
+        assert_eq!(chain(&cache, 0, 39), [4]);
+        assert_eq!(chain(&cache, 0, 40), []);
+        assert_eq!(chain(&cache, 1, 40), [4]);
+        assert_eq!(chain(&cache, 0, 60), [5]);
+        assert_eq!(chain(&cache, 0, -1), []);
+        assert_eq!(chain(&cache, 7, 0), []);
+        cache.update(&update(2, DeleteStarted)).unwrap();
+        assert_eq!(chain(&cache, 0, 0), [1]);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub mod topic_rules;
 pub mod upload_lag;
 pub mod view;
 
-pub use aborted::{next_with_txn_index, remote_aborted_transactions};
+pub use aborted::{collect_remote_aborted, next_with_txn_index, remote_aborted_transactions};
 pub use aux_build::{AuxError, AuxErrorKind, AuxInstalled, AuxJob, AuxPlace, AuxRemote, AuxResult};
 pub use aux_bulk::{AuxLimits, build_aux_bulk};
 pub use byte_range::{ByteRange, byte_range};

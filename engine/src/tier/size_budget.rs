@@ -56,7 +56,8 @@ impl SizeBreach {
     }
 }
 
-/// What the sizes of a log allow.
+/// What the sizes of a log allow. The default is what stands when nothing is known, as after the
+/// task was cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SizeBudget {
     /// By how much the log is too large; `None` when it is not, or has no limit.
@@ -181,6 +182,13 @@ mod tests {
         }
         let known = size_budget(&sizes, 1000, true, || panic!("it is known"));
         assert_eq!((breach(&known), known.all_valid), (Some(500), true));
+    }
+
+    #[test]
+    fn nothing_is_known_of_the_sizes_when_the_task_was_cancelled() {
+        // spec: tiered-behaviours EX10
+        let SizeBudget { breach, total_percent, local_percent, all_valid } = SizeBudget::default();
+        assert_eq!((breach, total_percent, local_percent, all_valid), (None, 0, 0, false));
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod open;
 mod recover;
 mod state;
 mod table;
+mod tier;
 mod verify;
 
 use std::path::PathBuf;
@@ -78,6 +79,7 @@ fn main() -> Result<()> {
         open::rows,
         memory::rows,
         compact::rows,
+        tier::rows,
     ] {
         rows.extend(group(&bench)?);
         bench.clear()?;

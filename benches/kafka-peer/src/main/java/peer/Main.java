@@ -385,7 +385,36 @@ public final class Main {
             index.sanityCheck();
             return since(start);
         });
+        measure("txn-last", 1, false, 3, () -> {
+            long start = System.nanoTime();
+            sink = index.collectAbortedTxns(999_000, Long.MAX_VALUE).abortedTransactions().size();
+            return since(start);
+        });
         index.close();
+        int segments = 1000, each = 100;
+        TransactionIndex[] indexes = new TransactionIndex[segments];
+        for (int s = 0; s < segments; s++) {
+            long base = s * 1000L;
+            indexes[s] = new TransactionIndex(base, new File(dir, String.format("%020d.txnindex", base + 1)));
+            for (int i = 0; i < each; i++) {
+                long first = base + i * 10L;
+                indexes[s].append(new AbortedTxn(i, first, first + 5, first + 6));
+            }
+        }
+        measure("txn-segments", 1, false, 3, () -> {
+            long start = System.nanoTime();
+            for (TransactionIndex one : indexes) sink += one.collectAbortedTxns(0, Long.MAX_VALUE).abortedTransactions().size();
+            return since(start);
+        });
+        measure("txn-fetch", 1000, false, 3, () -> {
+            long start = System.nanoTime();
+            for (int s = 0; s < segments; s++) {
+                long from = s * 1000L + 400;
+                sink += indexes[s].collectAbortedTxns(from, from + 100).abortedTransactions().size();
+            }
+            return since(start);
+        });
+        for (TransactionIndex one : indexes) one.close();
         Utils.delete(dir);
     }
 

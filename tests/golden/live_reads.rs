@@ -63,7 +63,7 @@ pub(crate) fn config(expectation: &Expectation) -> LogConfig {
     }
 }
 
-fn open(state: &State, dir: &Path, expectation: &Expectation) -> Log {
+pub(crate) fn open(state: &State, dir: &Path, expectation: &Expectation) -> Log {
     let options = OpenOptions {
         clean_shutdown: expectation.clean_shutdown_file,
         recovery_point: expectation.recovery_point_checkpoint.unwrap_or(0),

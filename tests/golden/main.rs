@@ -15,6 +15,7 @@ mod replicas;
 mod settings;
 mod state;
 mod tiered_inventory;
+mod tiered_reads;
 mod validate;
 mod verify;
 

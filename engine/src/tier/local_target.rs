@@ -2,9 +2,9 @@
 //!
 //! An object is a file below the root, under its own name; `/` parts the folders. That is also how
 //! Kafka's `LocalTieredStorage` keeps its objects. A new object is written beside its place under a
-//! name that begins with `.put-`, which no object has, made durable and renamed: so it is there as a
-//! whole or not at all, after a crash too. Links below the root are not followed: where one leads is
-//! no part of the store.
+//! name that begins with `.put-`, which no object has, made durable and renamed: so it is there as
+//! a whole or not at all, after a crash too. Links below the root are not followed: where one leads
+//! is no part of the store.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -8,10 +8,10 @@
 //! 100_Tatxc1nKR4CYjieL8sO-bg.txnindex
 //! ```
 //!
-//! What is looked into is kept in memory, too. Who was given the side files of a segment holds them:
-//! to evict a segment takes it off the books and its files off the disk, and never what a reader
-//! has in his hands. The cache has no thread and no clock of its own: calls say what time it is, and
-//! the host runs what is due ([`RemoteIndexCache::run_due`]).
+//! What is looked into is kept in memory, too. Who was given the side files of a segment holds
+//! them: to evict a segment takes it off the books and its files off the disk, and never what a
+//! reader has in his hands. The cache has no thread and no clock of its own: calls say what time it
+//! is, and the host runs what is due ([`RemoteIndexCache::run_due`]).
 
 mod books;
 mod files;
@@ -158,8 +158,8 @@ impl RemoteIndexCache {
         CachedIndexes { cache: self, now_ms }
     }
 
-    /// Drops segments, as when they are deleted remotely. Their files get the ending `.deleted`, and
-    /// are unlinked later.
+    /// Drops segments, as when they are deleted remotely. Their files get the ending `.deleted`,
+    /// and are unlinked later.
     ///
     /// # Errors
     /// `Closed`; what the disk says, for the first of those that it says it of.

@@ -9,6 +9,7 @@ mod diff;
 mod dump;
 mod ls;
 mod output;
+mod plan_uploads;
 mod progress;
 mod recover;
 mod report;
@@ -55,6 +56,7 @@ enum Verb {
     Txns(txns::TxnsArgs),
     Diff(diff::DiffArgs),
     Scenario(scenario::ScenarioArgs),
+    PlanUploads(Box<plan_uploads::PlanUploadsArgs>),
     Completions(completions::CompletionsArgs),
 }
 
@@ -89,6 +91,7 @@ fn run(verb: &Verb, session: &Session) -> std::io::Result<Outcome> {
         Verb::Txns(args) => txns::run(args, session)?,
         Verb::Diff(args) => diff::run(args, session)?,
         Verb::Scenario(args) => scenario::run(args)?,
+        Verb::PlanUploads(args) => plan_uploads::run(args, session)?,
         Verb::Completions(args) => completions::run(args)?,
     };
     std::io::stdout().flush()?;

@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     metadata: Option<LoadedMetadata>,
     /// Whether `server.properties` was given.
     broker_is_known: bool,
+    /// Whether options say which topics have remote storage.
+    is_told: bool,
     /// Sentences for the operator.
     pub(crate) notes: Vec<String>,
 }
@@ -84,7 +86,9 @@ impl Settings {
             server_properties,
         })?;
         notes.extend(resolver.notes().iter().cloned());
-        Ok(Settings { resolver, metadata, broker_is_known, notes })
+        let is_told = from.topic_configs.is_some()
+            || from.config.iter().any(|(key, _)| key == "remote.storage.enable");
+        Ok(Settings { resolver, metadata, broker_is_known, is_told, notes })
     }
 
     /// The settings of one topic.
@@ -98,6 +102,11 @@ impl Settings {
     pub(crate) fn is_remote(&self, name: &str, topic: &TopicSettings) -> bool {
         let broker = || self.resolver.broker().is_ok_and(|broker| broker.remote_storage);
         topic.has_remote_storage(name, !self.broker_is_known || broker())
+    }
+
+    /// Whether anything says which topics have remote storage.
+    pub(crate) fn knows_topics(&self) -> bool {
+        self.metadata.is_some() || self.is_told
     }
 
     /// `producer.id.expiration.ms` of the broker.
@@ -192,4 +201,14 @@ fn parse_topic_configs(bytes: &[u8]) -> Result<BTreeMap<String, BTreeMap<String,
         configs.insert(topic.clone(), of_topic);
     }
     Ok(configs)
+}
+
+/// Reads `KEY=VALUE`.
+pub(crate) fn parse_setting(text: &str) -> std::result::Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("a setting is written KEY=VALUE".to_owned()),
+    }
 }

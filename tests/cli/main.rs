@@ -9,6 +9,7 @@ mod listing;
 mod marker;
 mod reading;
 mod transactions;
+mod uploads;
 mod usage;
 
 use std::path::Path;

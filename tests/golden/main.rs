@@ -16,6 +16,7 @@ mod settings;
 mod state;
 mod tiered_inventory;
 mod tiered_reads;
+mod tiered_uploads;
 mod validate;
 mod verify;
 

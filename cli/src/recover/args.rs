@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::settings::parse_setting;
+
 /// Make the log directories of a stopped broker fit to start.
 ///
 /// After a kill or a power cut, Kafka reads its logs again at the next start, one thread a log.
@@ -150,14 +152,4 @@ pub(crate) struct RecoverArgs {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(1..),
           help_heading = "Settings")]
     pub(crate) producer_id_expiration_ms: Option<i64>,
-}
-
-/// Reads `KEY=VALUE`.
-fn parse_setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => {
-            Ok((key.trim().to_owned(), value.trim().to_owned()))
-        }
-        _ => Err("a setting is written KEY=VALUE".to_owned()),
-    }
 }

@@ -95,6 +95,13 @@ impl SegmentColumns {
         self.end_bytes = self.end_bytes.wrapping_add(row.size_bytes);
     }
 
+    /// Says what the largest timestamp of the segment in a slot is.
+    pub fn set_max_timestamp_ms(&mut self, slot: usize, max_timestamp_ms: i64) {
+        if let Some(known) = self.max_timestamps_ms.get_mut(slot) {
+            *known = max_timestamp_ms;
+        }
+    }
+
     /// Forgets the last segment.
     pub fn pop(&mut self) {
         self.bases.pop();

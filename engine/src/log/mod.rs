@@ -39,6 +39,7 @@ mod retain;
 mod roll;
 #[cfg(all(test, any(loom, shuttle)))]
 mod schedules;
+mod sealed_files;
 pub mod segments;
 mod special_offsets;
 pub mod stats;
@@ -68,6 +69,7 @@ pub use read::{
 };
 pub use read_files::{LogReader, ReadOptions, Selection, read_log};
 pub use removal::remove_tree;
+pub use sealed_files::SealedFiles;
 pub use segments::Segments;
 pub use special_offsets::LogBounds;
 pub use stats::LogStats;

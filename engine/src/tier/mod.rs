@@ -11,6 +11,8 @@ mod aux_homes;
 pub mod byte_range;
 pub mod candidates;
 pub mod check_replica;
+pub mod cold;
+pub mod copy_quota;
 pub mod direct_read;
 mod epoch_state;
 pub mod expire;
@@ -35,13 +37,16 @@ pub mod remote_segment;
 pub mod scan;
 pub mod segment_reading;
 pub mod share_ranges;
+pub mod side_files;
 pub mod size_budget;
 pub mod target;
 #[cfg(test)]
 mod test_store;
 pub mod timestamp;
 pub mod topic_rules;
+pub mod upload;
 pub mod upload_lag;
+pub mod upload_parts;
 pub mod view;
 
 pub use aborted::{collect_remote_aborted, next_with_txn_index, remote_aborted_transactions};
@@ -49,6 +54,8 @@ pub use aux_build::{AuxError, AuxErrorKind, AuxInstalled, AuxJob, AuxPlace, AuxR
 pub use aux_bulk::{AuxLimits, build_aux_bulk};
 pub use byte_range::{ByteRange, byte_range};
 pub use candidates::{CopyLag, DamagedSegment, NotEligible, UploadAnswer, UploadView};
+pub use cold::{ColdLog, ColdOptions, StableFrom};
+pub use copy_quota::CopyQuota;
 pub use direct_read::{
     DirectAnswer, DirectFallback, DirectRead, DirectRequest, DirectView, SegmentLocations,
     plan_direct_read,
@@ -82,5 +89,7 @@ pub use size_budget::{SizeBreach, SizeBudget, SizeRetention, size_budget};
 pub use target::{ObjectBytes, ObjectInfo, ObjectTarget, get_exact};
 pub use timestamp::{RemoteTimestamp, remote_offset_for_timestamp};
 pub use topic_rules::{ConfigRefusal, RemoteTasks, RemoteTopicConfig, check_topic_config};
+pub use upload::{UploadHost, UploadRun, Uploader, delete_parts, put_parts, run_uploads};
 pub use upload_lag::{UploadLag, upload_lag};
+pub use upload_parts::{PrepareError, UploadAs, UploadParts, prepare_upload};
 pub use view::{LocalTransactions, NoLocalSegments, RemoteView};

@@ -20,5 +20,5 @@ mod value;
 
 pub use broker::BrokerSettings;
 pub use resolve::{Layers, Resolver, read_server_properties};
-pub use topic::TopicSettings;
+pub use topic::{TopicSettings, is_never_remote};
 pub use value::{Resolved, SettingValue, Source};

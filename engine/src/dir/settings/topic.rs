@@ -179,7 +179,7 @@ impl TopicSettings {
     #[must_use]
     pub fn has_remote_storage(&self, topic: &str, broker_has_it: bool) -> bool {
         // spec: segments 1.4
-        broker_has_it && self.remote_storage && !self.compact && !WITHOUT_REMOTE.contains(&topic)
+        broker_has_it && self.remote_storage && !self.compact && !is_never_remote(topic)
     }
 
     /// What a log of the topic goes by; see [`has_remote_storage`](Self::has_remote_storage).
@@ -219,6 +219,13 @@ impl TopicSettings {
     pub fn source(&self, name: &str) -> Option<Source> {
         Values(&self.resolved).find(name).map(|setting| setting.source)
     }
+}
+
+/// Whether a topic of this name never has remote storage, whatever its settings say.
+#[must_use]
+pub fn is_never_remote(topic: &str) -> bool {
+    // spec: tiered 1
+    WITHOUT_REMOTE.contains(&topic)
 }
 
 fn with_level(codec: Codec, level: i32) -> Compression {

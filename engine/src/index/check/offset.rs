@@ -75,6 +75,12 @@ impl<'a> OffsetIndexCheck<'a> {
         self.last_offset = self.last_offset.max(last_offset);
     }
 
+    /// What is wrong with the file that its entries tell by themselves: for who has not read the log.
+    #[must_use]
+    pub fn without_log(self) -> Vec<IndexProblem> {
+        self.findings.into_problems()
+    }
+
     /// Ends the check: `end_position` is the byte at which the last valid batch ends.
     #[must_use]
     pub fn finish(mut self, end_position: u64) -> Vec<IndexProblem> {

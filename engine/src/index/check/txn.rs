@@ -107,6 +107,12 @@ impl<'a> TxnIndexCheck<'a> {
         }
     }
 
+    /// What is wrong with the file that its entries tell by themselves: for who has not read the log.
+    #[must_use]
+    pub fn without_log(self) -> Vec<IndexProblem> {
+        self.findings.into_problems()
+    }
+
     /// Ends the check: `end_offset` is the offset behind the last valid batch of the segment.
     #[must_use]
     pub fn finish(mut self, end_offset: i64) -> Vec<IndexProblem> {

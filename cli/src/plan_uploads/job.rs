@@ -1,0 +1,203 @@
+//! Gathers what is known of each partition and plans its uploads.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use siltstone::dir::files::{LOG_START_FILE, REPLICATION_FILE};
+use siltstone::dir::settings::is_never_remote;
+use siltstone::log::inventory::METADATA_FILE;
+use siltstone::state::OffsetCheckpoint;
+use siltstone::state::meta::parse_partition_metadata;
+use siltstone::tier::{ColdLog, ColdOptions, CopyLag};
+use siltstone::uuid::Uuid;
+use siltstone::{Error, Kind, Result};
+
+use super::remote::Remote;
+use super::{Plan, PlanUploadsArgs};
+use crate::session::{Session, complain};
+use crate::settings::{Settings, SettingsFrom};
+use crate::target::{PartitionDir, Target};
+use crate::{Outcome, time};
+
+/// More than a checkpoint of a million partitions has.
+const CHECKPOINT_BYTES_MAX: u64 = 512 << 20;
+/// More than `partition.metadata` has.
+const METADATA_BYTES_MAX: u64 = 64 << 10;
+
+/// Plans the uploads of what was given: the plans, how it went, and the time that it went by.
+pub(super) fn plan(args: &PlanUploadsArgs, session: &Session) -> Result<(Vec<Plan>, Outcome, i64)> {
+    let mut outcome = Outcome::Fine;
+    let mut partitions = Vec::new();
+    let mut is_one = args.paths.len() == 1;
+    for path in &args.paths {
+        let target = Target::classify(session.storage(), path)?;
+        if let Target::File { path, .. } = &target {
+            let why = "a file: name its partition directory";
+            return Err(Error::new(Kind::InvalidArgument, why).in_file(path));
+        }
+        is_one &= matches!(target, Target::Partition(_));
+        partitions.extend(PartitionDir::of_target(session.storage(), &target)?);
+    }
+    if let Some(option) = args.of_one_partition().filter(|_| !is_one) {
+        let why = format!("{option} is for one partition; name its directory alone");
+        return Err(Error::new(Kind::InvalidArgument, why));
+    }
+    let from = SettingsFrom {
+        metadata: args.metadata.as_deref(),
+        server_properties: args.server_properties.as_deref(),
+        topic_configs: args.topic_configs.as_deref(),
+        config: &args.config,
+        like_kafka: false,
+        metadata_upto: None,
+    };
+    let mut job = Job {
+        args,
+        session,
+        settings: Settings::read(session.storage(), &args.paths, &from)?,
+        remote: args.remote.as_deref().map(Remote::list).transpose()?,
+        checkpoints: BTreeMap::new(),
+        now_ms: args.now_ms.unwrap_or_else(time::now_ms),
+    };
+    let mut plans = Vec::new();
+    for dir in partitions.into_iter().filter(|dir| is_one || dir.is_live()) {
+        match job.plan(dir) {
+            Ok(plan) => plans.push(plan),
+            // Deleted since the directory was listed.
+            Err(error) if error.kind() == Kind::NotFound && !is_one => {}
+            Err(error) => {
+                complain(&error);
+                outcome = Outcome::CouldNotLook;
+            }
+        }
+    }
+    Ok((plans, outcome, job.now_ms))
+}
+
+/// What a log directory says of the offsets of its partitions.
+#[derive(Debug, Default)]
+struct Checkpoints {
+    high_watermarks: OffsetCheckpoint,
+    log_starts: OffsetCheckpoint,
+}
+
+struct Job<'a> {
+    args: &'a PlanUploadsArgs,
+    session: &'a Session,
+    settings: Settings,
+    remote: Option<Remote>,
+    checkpoints: BTreeMap<PathBuf, Checkpoints>,
+    now_ms: i64,
+}
+
+/// What the settings say of a partition.
+#[derive(Default)]
+struct Part {
+    is_remote: Option<bool>,
+    apart: Option<&'static str>,
+    local_retention: (i64, i64),
+}
+
+impl Job<'_> {
+    fn plan(&mut self, dir: PartitionDir) -> Result<Plan> {
+        let storage = self.session.storage();
+        let mut log = ColdLog::list(storage, &dir.path)?;
+        let part = self.part(&dir)?;
+        let (high_watermark, log_start) = self.offsets(&dir)?;
+        let copied_offset = match (&self.remote, &dir.folder) {
+            (Some(remote), Some(folder)) => {
+                let topic_id = self.topic_id(&dir)?;
+                let end = log.facts.read_end(storage, self.session.maps)?;
+                let end = end.map_or(0, |end| end.end_offset);
+                remote.copied_offset(folder, topic_id, &log.epochs, end)?
+            }
+            _ => self.args.highest_remote_offset.unwrap_or(-1),
+        };
+        let options = ColdOptions {
+            high_watermark: self.args.high_watermark.or(high_watermark),
+            last_stable_offset: self.args.last_stable_offset,
+            log_start_offset: self.args.log_start_offset.or(log_start),
+            copied_offset,
+            lag: self.lag(part.local_retention),
+            reads_indexes: !self.args.sizes_only,
+            reads_age: true,
+            now_ms: self.now_ms,
+            maps: self.session.maps,
+        };
+        let answer = log.look(storage, &options)?;
+        Ok(Plan { dir, log, answer, copied_offset, apart: part.apart, is_remote: part.is_remote })
+    }
+
+    /// What the settings say of the partition's topic.
+    fn part(&self, dir: &PartitionDir) -> Result<Part> {
+        let mut part = Part { local_retention: (-1, -1), ..Part::default() };
+        let Some(folder) = &dir.folder else { return Ok(part) };
+        let topic = self.settings.topic(&folder.topic)?;
+        part.local_retention = (topic.local_retention_ms(), topic.local_retention_bytes());
+        if self.settings.knows_topics() {
+            part.is_remote = Some(self.settings.is_remote(&folder.topic, &topic));
+        }
+        if is_never_remote(&folder.topic) {
+            part.is_remote = Some(false);
+            part.apart = Some("internal");
+        } else if self.args.assume_remote {
+            part.apart = None;
+        } else if part.is_remote == Some(false) {
+            part.apart = Some("remote_storage_off");
+        } else if part.is_remote == Some(true) && topic.remote_copy_disabled {
+            part.apart = Some("copy_disabled");
+        }
+        Ok(part)
+    }
+
+    fn lag(&self, local_retention: (i64, i64)) -> Option<CopyLag> {
+        let (ms, bytes) = (self.args.copy_lag_ms, self.args.copy_lag_bytes);
+        if ms.is_none() && bytes.is_none() {
+            return None;
+        }
+        // One alone decides alone: the other never lets a segment go.
+        let settings = (ms.unwrap_or(-1), bytes.unwrap_or(-1));
+        let retention = (
+            if ms.is_some() { local_retention.0 } else { -1 },
+            if bytes.is_some() { local_retention.1 } else { -1 },
+        );
+        Some(CopyLag::of_settings(settings, retention))
+    }
+
+    /// The high watermark and the log start by the checkpoints beside the partition.
+    fn offsets(&mut self, dir: &PartitionDir) -> Result<(Option<i64>, Option<i64>)> {
+        let (Some(folder), Some(parent)) = (&dir.folder, dir.path.parent()) else {
+            return Ok((None, None));
+        };
+        if !self.checkpoints.contains_key(parent) {
+            let found = Checkpoints {
+                high_watermarks: self.checkpoint(&parent.join(REPLICATION_FILE))?,
+                log_starts: self.checkpoint(&parent.join(LOG_START_FILE))?,
+            };
+            self.checkpoints.insert(parent.to_path_buf(), found);
+        }
+        let known = self.checkpoints.get(parent);
+        let line = |of: fn(&Checkpoints) -> &OffsetCheckpoint| {
+            known.and_then(|known| of(known).get(&folder.topic, folder.partition))
+        };
+        Ok((line(|known| &known.high_watermarks), line(|known| &known.log_starts)))
+    }
+
+    fn checkpoint(&self, path: &Path) -> Result<OffsetCheckpoint> {
+        match self.session.storage().read(path, CHECKPOINT_BYTES_MAX) {
+            Ok(bytes) => OffsetCheckpoint::parse(&bytes).map_err(|error| error.in_file(path)),
+            Err(error) if error.kind() == Kind::NotFound => Ok(OffsetCheckpoint::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn topic_id(&self, dir: &PartitionDir) -> Result<Option<Uuid>> {
+        let path = dir.path.join(METADATA_FILE);
+        match self.session.storage().read(&path, METADATA_BYTES_MAX) {
+            Ok(bytes) => {
+                parse_partition_metadata(&bytes).map(Some).map_err(|error| error.in_file(&path))
+            }
+            Err(error) if error.kind() == Kind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -4,6 +4,7 @@
 pub mod batches;
 pub mod cache;
 pub mod directory;
+pub mod follower;
 pub mod limits;
 pub mod live_limits;
 pub mod payload;

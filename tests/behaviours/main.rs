@@ -16,6 +16,7 @@ mod replication;
 mod segments;
 mod side_files;
 mod tiered_follower;
+mod tiered_list;
 mod tiered_reads;
 mod tiered_rebuild;
 mod together;

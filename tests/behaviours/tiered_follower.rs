@@ -3,13 +3,16 @@
 //! The real rules drive a follower of numbers against a leader of numbers; see
 //! `siltstone_tests::replicas`.
 
-use siltstone::log::LogConfig;
+use siltstone::log::timestamps::{EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED};
+use siltstone::log::{Isolation, LogConfig};
 use siltstone::replica::{
     Action, AppendFailure, AuxFailure, AuxTarget, EpochEnd, Event, FailReason, FetchAnswer,
     FetchState, FollowerConfig, LeaderAnswers, Phase, Query, Request, RetryReason, aux_target,
     follower_step, lacks_history, should_start_at_tiered,
 };
-use siltstone::replica::{FetchRequest, FetchVerdict, Reader, leader_fetch_verdict};
+use siltstone::replica::{
+    FetchRequest, FetchVerdict, Reader, leader_fetch_verdict, special_offset,
+};
 use siltstone_tests::live::TestLog;
 use siltstone_tests::replicas::{Batch, PlainFollower, PlainLeader, PlainSegment, epochs};
 
@@ -715,6 +718,15 @@ fn a_follower_that_a_crash_left_half_built_is_built_anew() {
     follower.poll(&source);
     assert_eq!(log(&follower), (30, 355, 355, 355, 0));
 
+    // A log whose start was raised says of no records that they are elsewhere. It may be in sync
+    // with a new leader whose start lags behind: what it has is not dropped.
+    let mut raised = damaged();
+    raised.log_start_offset = 565;
+    raised.follow(2);
+    assert_eq!(state(&raised).phase, Phase::Fetching);
+    raised.poll(&source);
+    assert_eq!(raised.batches[0], Batch { offset: 565, epoch: 2 });
+
     // The same log is sound where the leader's begins there, too.
     let mut follower = damaged();
     follower.follow(2);
@@ -741,4 +753,27 @@ fn what_was_uploaded_is_forgotten_when_remote_storage_is_switched_off() {
     assert_eq!(log.log().highest_remote_offset(), -1);
     log.log().set_config(on);
     assert_eq!(log.log().highest_remote_offset(), -1);
+}
+
+#[test]
+fn special_offsets_follow_the_leader_and_the_log_start() {
+    // spec: tiered-behaviours RR12, RR16
+    // Two records of epoch 0, four of epoch 1; all but the last two are uploaded and gone.
+    let mut source = leader(true, (0, 4, 6), 6, &[4, 5]);
+    (source.leader_epoch, source.highest_remote_offset) = (1, 3);
+    source.epochs = epochs(&[(0, 0), (1, 2)]);
+    let offsets = |source: &PlainLeader| {
+        [EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, LATEST].map(|timestamp| {
+            let reader = Isolation::HighWatermark;
+            let answer = special_offset(&source.view(), timestamp, 11, reader, None);
+            let answer = answer.unwrap().unwrap();
+            (answer.offset, answer.leader_epoch)
+        })
+    };
+    let e1 = Some(1);
+    assert_eq!(offsets(&source), [(0, Some(0)), (4, e1), (3, e1), (6, e1)]);
+    // All that is remote is deleted.
+    source.log_start_offset = 4;
+    source.epochs.truncate_from_start(4);
+    assert_eq!(offsets(&source), [(4, e1), (4, e1), (3, None), (6, e1)]);
 }

@@ -30,9 +30,10 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 #[command(after_help = "Questions, and the keys that ask them:
   highest remote offset   epochs [[epoch,start]], remote [{id,start,end,epochs}], log_end
   lineage                 the same with log_start
-  retention               remote [{..,size,state,max_timestamp}], retention_bytes, retention_ms, now_ms
+  retention               remote [{..,size,state,max_timestamp}], retention_bytes, retention_ms
   local retention         retention_ms, retention_bytes, local_retention_ms, local_retention_bytes
-  where a follower starts leader {log_start,local_log_start,log_end,highest_remote_offset}, follower {log_end}
+  where a follower starts leader {log_start,local_log_start,log_end,highest_remote_offset},
+                          follower {log_end}
   which remote segment    epochs, start_offset: the leader epoch of what is before it
 
 Exit codes: 0 answered, 2 the file cannot be read, or asks nothing.")]

@@ -307,16 +307,26 @@ impl FollowerView<'_> {
         if self.epochs.latest().is_some() { self.log_end_offset } else { self.high_watermark }
     }
 
+    /// Whether it says itself that there are records before its local log. One that does not had
+    /// its start raised, and may follow a leader whose own start lags behind: it is sound, and may
+    /// be in sync, so that dropping what it has could lose committed records.
+    fn claims_history(&self) -> bool {
+        self.log_start_offset < self.local_log_start_offset
+    }
+
     /// Whether nothing is known of what lies before the local log. That is a fault only if the
     /// leader has records there.
     fn may_lack_history(&self) -> bool {
-        self.config.remote_storage && lacks_history(self.epochs, self.local_log_start_offset, 0)
+        self.config.remote_storage
+            && self.claims_history()
+            && lacks_history(self.epochs, self.local_log_start_offset, 0)
     }
 
     /// Whether a build from remote storage was cut off here, with this log start of the leader's.
     fn lacks_history_from(&self, leader_log_start_offset: i64) -> bool {
         // spec: tiered-faults T4
         self.config.remote_storage
+            && self.claims_history()
             && leader_log_start_offset >= 0
             && lacks_history(self.epochs, self.local_log_start_offset, leader_log_start_offset)
     }

@@ -187,6 +187,9 @@ impl PartitionLeader {
 
     /// The set that the change in flight asks for, each with the broker epoch that the controller
     /// compares: the own one, that of a follower's last fetch, -1 for a follower without one.
+    ///
+    /// Take it when the change is put forward, and send the same again when a request is retried:
+    /// a follower that has lost its log since then has another epoch, and must not pass with it.
     #[must_use]
     pub fn proposed_with_epochs(&self, own_broker_epoch: i64) -> Option<Vec<(i32, i64)>> {
         // spec: replication 3

@@ -23,6 +23,7 @@ mod machine;
 mod memory;
 mod open;
 mod recover;
+mod replica;
 mod state;
 mod table;
 mod tier;
@@ -75,6 +76,7 @@ fn main() -> Result<()> {
         append::rows,
         locate::rows,
         index::rows,
+        replica::rows,
         load::rows,
         open::rows,
         memory::rows,

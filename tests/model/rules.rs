@@ -1,0 +1,46 @@
+//! The rules that can be broken on purpose.
+
+/// A rule that the model keeps, unless it is the one that is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// All rules are kept.
+    Nothing,
+    /// A build leaves no mark, and a log that lacks its history is not looked for.
+    Mark,
+    /// As `Mark`; and an expiration takes segments of epochs that are not known for foreign.
+    MarkAndExpiry,
+    /// The local log is dropped before the objects are read, and a log that lacks its history is
+    /// not looked for.
+    ReadBeforeDrop,
+    /// Segments are uploaded before their records are committed.
+    UploadsAreCommitted,
+    /// Local segments go whether they are in remote storage or not.
+    DeletesAreUploaded,
+    /// What is known to be in remote storage is still known after it was switched off.
+    SwitchedOffIsForgotten,
+    /// Where no segment is found, the log starts there without one.
+    SegmentIsFound,
+    /// Any segment will do.
+    SegmentReachesTheStart,
+    /// A build does not install the leader epochs.
+    EpochsAreInstalled,
+    /// The answer to another fetch is acted on.
+    StaleAnswersAreIgnored,
+    /// The leader's high watermark is taken as it is.
+    HighWatermarkIsClamped,
+    /// A follower that tries again moves its fetch offset.
+    RetryChangesNothing,
+    /// The leader serves what is no longer on its disk as if it were.
+    LocalStartIsMinded,
+    /// Where nothing below the start is uploaded, a follower looks for a segment all the same.
+    StartAtLogStart,
+    /// A follower outside of the in-sync replicas may lead.
+    LeadersAreInSync,
+}
+
+impl Broken {
+    /// Whether this rule is kept.
+    pub(crate) fn keeps(self, rule: Broken) -> bool {
+        self != rule
+    }
+}

@@ -12,10 +12,10 @@ use siltstone_tests::file_sums;
 use tempfile::TempDir;
 
 /// Where the Java sources, the broker's settings and the class path's list are.
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conformance");
+pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conformance");
 
 /// How long a broker may take to start or to stop.
-const TIME_LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// Kafka's jars.
 pub struct Kafka {
@@ -95,7 +95,7 @@ impl Kafka {
         self.java_source("Adopt.java", &[data, &metadata, &topics_file]);
         let ports = free_ports();
         let properties = work.join("broker.properties");
-        let text = properties_text(data, &metadata, ports, remote);
+        let text = properties_text(node_of(data), data, &metadata, ports, remote);
         fs::write(&properties, text).expect("room on the disk");
 
         let log = work.join("broker.log");
@@ -136,7 +136,8 @@ impl Kafka {
         text.lines().filter(|line| line.starts_with("Offset:")).map(str::to_owned).collect()
     }
 
-    fn java(&self, level: &str) -> Command {
+    /// A virtual machine with Kafka's classes that logs from this level on.
+    pub fn java(&self, level: &str) -> Command {
         let mut java = Command::new("java");
         java.args(["-Xmx512m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
         java.arg("-Djava.awt.headless=true").arg(format!("-Dlog.level={level}"));
@@ -155,7 +156,8 @@ impl Kafka {
         String::from_utf8(output.stdout).expect("UTF-8")
     }
 
-    fn start(&self, properties: &Path, log: &Path) -> Broker {
+    /// Starts a broker; what it logs goes to a new file.
+    pub fn start(&self, properties: &Path, log: &Path) -> Broker {
         let mut java = self.java("info");
         let output = File::create(log).expect("a new file");
         java.stdout(output.try_clone().expect("a second descriptor")).stderr(output);
@@ -163,10 +165,12 @@ impl Kafka {
     }
 }
 
-struct Broker(Child);
+/// A broker that runs; it is killed when this is dropped.
+pub struct Broker(Child);
 
 impl Broker {
-    fn wait_until_started(&mut self, log: &Path) {
+    /// Until it serves.
+    pub fn wait_until_started(&mut self, log: &Path) {
         let begin = Instant::now();
         loop {
             let text = fs::read_to_string(log).unwrap_or_default();
@@ -180,7 +184,8 @@ impl Broker {
         }
     }
 
-    fn stop(mut self) {
+    /// Stops it cleanly.
+    pub fn stop(mut self) {
         let pid = self.0.id().to_string();
         let status = Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
         assert!(status.success(), "kill: {status}");
@@ -215,27 +220,34 @@ fn topics_for(topics: &Value, with_remote: bool) -> Value {
     Value::Object(filtered.collect())
 }
 
-/// Two ports that were free a moment ago.
-fn free_ports() -> [u16; 2] {
-    let held = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+/// Ports that were free a moment ago.
+pub fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
+    let held = [(); COUNT].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     held.map(|listener| listener.local_addr().expect("an address").port())
 }
 
-fn properties_text(
+/// The number of the node that has this log directory.
+fn node_of(data: &Path) -> usize {
+    let own = fs::read_to_string(data.join("meta.properties")).expect("meta.properties");
+    let node = own.lines().find_map(|line| line.strip_prefix("node.id=")).expect("node.id");
+    node.parse().expect("a number")
+}
+
+/// The settings of a node that is broker and controller, with these ports.
+pub fn properties_text(
+    node: usize,
     data: &Path,
     metadata: &Path,
     [port, controller]: [u16; 2],
     remote: Option<&Path>,
 ) -> String {
     let read = |path: &Path| fs::read_to_string(path).expect("a file of properties");
-    let own = read(&data.join("meta.properties"));
-    let node = own.lines().find_map(|line| line.strip_prefix("node.id=")).expect("node.id");
     let mut text = read(&Path::new(SOURCES).join("broker.properties"))
         .replace("@PORT@", &port.to_string())
         .replace("@CONTROLLER@", &controller.to_string())
         .replace("@DATA@", &data.display().to_string())
         .replace("@METADATA@", &metadata.display().to_string())
-        .replace("@NODE@", node);
+        .replace("@NODE@", &node.to_string());
     if let Some(remote) = remote {
         let storage = read(&Path::new(SOURCES).join("remote.properties"));
         text += &storage.replace("@REMOTE@", &remote.display().to_string());
@@ -302,7 +314,8 @@ fn changed(before: &Sums, after: &Sums) -> Vec<String> {
     names.into_iter().filter(differs).map(str::to_owned).collect()
 }
 
-fn tail(text: &str) -> String {
+/// The last lines of a log.
+pub fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(40)..].join("\n")
 }

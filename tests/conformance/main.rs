@@ -1,5 +1,5 @@
 //! Conformance: a real Kafka broker opens our directories, repairs nothing and serves the same
-//! offsets.
+//! offsets; and our readers read what it uploads.
 //!
 //! Needs a JDK (17 or newer) and Maven, which fetches Kafka once into the target directory.
 //! `SILTSTONE_CONFORMANCE` says how much is run:
@@ -11,7 +11,11 @@
 //! | `all` | every state of every kit; what is missing is a failure |
 
 mod broker;
+mod clients;
+mod cluster;
 mod live;
+mod remote_reader;
+mod tiered_reads;
 
 use std::sync::OnceLock;
 

@@ -33,7 +33,8 @@ pub(super) fn has_most(descriptor: BorrowedFd<'_>, end: u64) -> bool {
 /// of a file that is in memory anyway, as on the simulated disk.
 ///
 /// One look for each page, 0.4 us: 1 MiB takes 0.11 ms, as long as a copy of it would, which tells
-/// as much but needs the memory. On newer Linux a look at a page that is not there has the disk begin to read it.
+/// as much but needs the memory. On newer Linux a look at a page that is not there has the disk
+/// begin to read it.
 pub(crate) fn resident_bytes(file: &dyn File, position: u64, size_bytes: u64) -> u64 {
     let Some(descriptor) = file.descriptor() else { return size_bytes };
     let end = position.saturating_add(size_bytes);

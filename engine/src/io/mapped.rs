@@ -11,7 +11,8 @@ use crate::io::File;
 
 /// Part of a file as memory. What the disk fails to read, or what somebody has cut off the file,
 /// is a SIGBUS when it is touched; in a process with the guard
-/// ([`guard_process`](super::map::guard_process)) it is zeros, of which [`is_whole`](Self::is_whole) tells.
+/// ([`guard_process`](super::map::guard_process)) it is zeros, of which
+/// [`is_whole`](Self::is_whole) tells.
 pub struct MappedFile {
     map: Map,
     /// Bytes of the map before and up to the end of what was asked for.

@@ -6,11 +6,12 @@ use super::view::RemoteView;
 use crate::error::Result;
 use crate::index::AbortedTxn;
 
-/// The aborted transactions that a fetch from `fetch_offset` to before `upper_bound` must know, that
-/// begins in `segment`: by first offset and producer id.
+/// The aborted transactions that a fetch from `fetch_offset` to before `upper_bound` must know,
+/// that begins in `segment`: by first offset and producer id.
 ///
 /// An entry that was made when all before `upper_bound` was decided ends the search; else it goes
-/// on to the next remote segments and then to the local ones, which may hold the same entries again.
+/// on to the next remote segments and then to the local ones, which may hold the same entries
+/// again.
 ///
 /// # Errors
 /// Those of the side files and of the disk.

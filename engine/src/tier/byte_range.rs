@@ -33,8 +33,8 @@ impl ByteRange {
 
 /// The bytes of `segment` from the batch with `offset` on, up to the first place that the index
 /// knows where `max_bytes` are reached, and no further than is needed to give all records before
-/// `limit_offset`. At least one batch; nothing when `offset` is not below the limit or is not of the
-/// segment.
+/// `limit_offset`. At least one batch; nothing when `offset` is not below the limit or is not of
+/// the segment.
 ///
 /// An index that is damaged gives a range that is too large, and never one that is too small.
 #[inline]

@@ -176,8 +176,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The first transaction that a marker in the segment aborts and its index lacks. `open` has the
-    /// first offsets of the transactions that are open where the segment begins.
+    /// The first transaction that a marker in the segment aborts and its index lacks. `open` has
+    /// the first offsets of the transactions that are open where the segment begins.
     fn aborted(
         &self,
         segment: &RemoteSegment,

@@ -51,8 +51,8 @@ pub fn acquired_byte_ranges(
     ranges
 }
 
-/// The headers of the batches that begin within `range` of a segment's log, each with the byte where
-/// it begins; a batch begins where the range does.
+/// The headers of the batches that begin within `range` of a segment's log, each with the byte
+/// where it begins; a batch begins where the range does.
 ///
 /// # Errors
 /// `Corrupt` where no batch is, and those of the store.

@@ -70,8 +70,8 @@ impl TestStore {
         }
     }
 
-    /// Uploads a segment with an index entry for each batch but the first, and says that its copy is
-    /// finished.
+    /// Uploads a segment with an index entry for each batch but the first, and says that its copy
+    /// is finished.
     pub(super) fn upload(
         &mut self,
         given: RemoteSegment,

@@ -46,8 +46,8 @@ pub trait UploadHost {
     /// The segment stays as one whose removal has started, for expiration to try again.
     fn delete_objects(&mut self, segment: &RemoteSegment) -> Result<()>;
 
-    /// Asks for leave to upload so many bytes, and waits for it where uploads are throttled; `false`
-    /// ends the run. The bytes count from now on, whatever comes of the copy.
+    /// Asks for leave to upload so many bytes, and waits for it where uploads are throttled;
+    /// `false` ends the run. The bytes count from now on, whatever comes of the copy.
     fn admit(&mut self, size_bytes: u64) -> bool;
 
     /// Whether the task was cancelled, or the metadata of the partition is not there yet: asked

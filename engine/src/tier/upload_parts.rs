@@ -1,4 +1,5 @@
-//! What is one upload? The files of a segment, its metadata, and what an uploader must not be given.
+//! What is one upload? The files of a segment, its metadata, and what an uploader must not be
+//! given.
 
 use std::fmt;
 use std::ops::ControlFlow;

@@ -38,8 +38,8 @@ pub struct RemoteView<'a> {
 
 /// Gives the aborted transactions of the segments on the local disk.
 pub trait LocalTransactions {
-    /// Adds those that a fetch from `fetch_offset` to before `upper_bound` must know, from the first
-    /// local segment on.
+    /// Adds those that a fetch from `fetch_offset` to before `upper_bound` must know, from the
+    /// first local segment on.
     ///
     /// # Errors
     /// What the disk says.

@@ -75,7 +75,8 @@ impl<'a> OffsetIndexCheck<'a> {
         self.last_offset = self.last_offset.max(last_offset);
     }
 
-    /// What is wrong with the file that its entries tell by themselves: for who has not read the log.
+    /// What is wrong with the file that its entries tell by themselves: for who has not read the
+    /// log.
     #[must_use]
     pub fn without_log(self) -> Vec<IndexProblem> {
         self.findings.into_problems()

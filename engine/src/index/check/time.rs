@@ -77,7 +77,8 @@ impl<'a> TimeIndexCheck<'a> {
         }
     }
 
-    /// What is wrong with the file that its entries tell by themselves: for who has not read the log.
+    /// What is wrong with the file that its entries tell by themselves: for who has not read the
+    /// log.
     #[must_use]
     pub fn without_log(self) -> Vec<IndexProblem> {
         self.findings.into_problems()

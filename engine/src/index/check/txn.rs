@@ -107,7 +107,8 @@ impl<'a> TxnIndexCheck<'a> {
         }
     }
 
-    /// What is wrong with the file that its entries tell by themselves: for who has not read the log.
+    /// What is wrong with the file that its entries tell by themselves: for who has not read the
+    /// log.
     #[must_use]
     pub fn without_log(self) -> Vec<IndexProblem> {
         self.findings.into_problems()

@@ -56,6 +56,7 @@ public class Clients {
             case "partition" -> partition(order);
             case "elect" -> elect(order);
             case "offsets" -> offsets(order);
+            case "times" -> times(order);
             case "delete_records" -> deleteRecords(order);
             case "send" -> send(order);
             case "begin", "commit", "abort" -> transact(what, order);
@@ -114,8 +115,24 @@ public class Clients {
 
     static long offset(JsonNode order, OffsetSpec which, IsolationLevel isolation)
             throws Exception {
+        return find(order, which, isolation).offset();
+    }
+
+    static ListOffsetsResult.ListOffsetsResultInfo find(JsonNode order, OffsetSpec which,
+            IsolationLevel isolation) throws Exception {
         var answer = admin.listOffsets(Map.of(at(order), which), new ListOffsetsOptions(isolation));
-        return answer.all().get(SECONDS, TimeUnit.SECONDS).get(at(order)).offset();
+        return answer.all().get(SECONDS, TimeUnit.SECONDS).get(at(order));
+    }
+
+    /** The first record that is as late as each of the timestamps: offset and timestamp, or -1. */
+    static Object times(JsonNode order) throws Exception {
+        List<Object> found = new ArrayList<>();
+        for (JsonNode timestamp : order.get("timestamps")) {
+            var record = find(order, OffsetSpec.forTimestamp(timestamp.asLong()),
+                IsolationLevel.READ_UNCOMMITTED);
+            found.add(List.of(record.offset(), record.timestamp()));
+        }
+        return found;
     }
 
     static Object deleteRecords(JsonNode order) throws Exception {

@@ -2,19 +2,48 @@
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use siltstone::index::AbortedTxn;
-use siltstone::log::{FetchOptions, Isolation, Log};
+use siltstone::io::Disk;
+use siltstone::log::{FetchOptions, Isolation, Log, LogConfig, OpenOptions};
 use siltstone::record::control::{Control, EndMarker, parse_control};
 use siltstone::record::validate::Batches;
 use siltstone::record::{BatchReader, Record};
+use siltstone::state::ProducerStateConfig;
 use siltstone::tier::{
     APACHE_KAFKA_V1, DirectAnswer, DirectRequest, DirectView, RemoteView, SegmentLocations,
     get_exact, plan_direct_read, remote_read,
 };
 
 use crate::clients::TopicOffsets;
+
+/// The log of a broker that was stopped, which has the offsets that the broker told.
+pub fn open(dir: &Path, offsets: &TopicOffsets) -> Log {
+    let config = LogConfig {
+        segment_bytes: 16384,
+        segment_index_bytes: 4096,
+        index_interval_bytes: 512,
+        remote_storage: true,
+        ..LogConfig::default()
+    };
+    let options = OpenOptions {
+        log_start_offset: offsets.start,
+        producers: ProducerStateConfig {
+            producer_id_expiration_ms: i64::from(i32::MAX),
+            ..ProducerStateConfig::default()
+        },
+        ..OpenOptions::default()
+    };
+    let log = Log::open(Arc::new(Disk::new()), dir, config, &options).expect("a log");
+    log.update_high_watermark(log.log_end_offset()).expect("a high watermark");
+    let (local_start, stable) = (log.local_log_start_offset(), log.last_stable_offset());
+    let found = (log.log_start_offset(), local_start, stable, log.log_end_offset());
+    assert_eq!(found, (offsets.start, offsets.local_start, offsets.stable, offsets.end));
+    log
+}
 
 /// Reads all that is to be seen, out of remote storage what is there.
 pub fn read_through(

@@ -2,23 +2,22 @@
 //! of its segments and its uploads is what it did.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use siltstone::io::Disk;
-use siltstone::log::{FetchOptions, Isolation, Log, LogConfig, OpenOptions};
-use siltstone::state::ProducerStateConfig;
+use siltstone::log::{FetchOptions, Isolation};
 use siltstone::tier::{
     LocalTarget, MetadataCache, ObjectLayout, RemoteInventory, RemoteMetadata, RemoteSegment,
-    RemoteSegmentState, RemoteView, TargetIndexes, read_metadata_log,
+    RemoteSegmentState, RemoteTimestamp, RemoteView, TargetIndexes, read_metadata_log,
+    remote_offset_for_timestamp,
 };
 use siltstone_tests::tool;
 
 use crate::clients::{Clients, TopicOffsets, with};
 use crate::cluster::Cluster;
 use crate::kafka;
-use crate::remote_reader::{read_directly, read_through};
+use crate::remote_reader::{open, read_directly, read_through};
 
 /// What consumers saw of a topic.
 struct Seen {
@@ -26,6 +25,8 @@ struct Seen {
     offsets: TopicOffsets,
     /// With uncommitted and with committed data.
     records: [Vec<Value>; 2],
+    /// Timestamps, and offset and timestamp of the first record that is as late.
+    times: Vec<(i64, Value)>,
 }
 
 #[test]
@@ -138,7 +139,13 @@ fn see(cluster: &Cluster<'_>, clients: &mut Clients, topic: &'static str) -> See
         clients.wait_for_deletions(cluster, 1, topic);
     }
     let records = [false, true].map(|is_committed| clients.read(topic, is_committed, 0));
-    Seen { topic, offsets: clients.offsets(topic), records }
+    let timestamps = records[0].iter().step_by(9).filter_map(|record| record[1].as_i64());
+    let last = records[0].iter().filter_map(|record| record[1].as_i64()).max();
+    let timestamps: Vec<i64> = timestamps.chain(last.map(|last| last + 1)).collect();
+    let found = clients.ask(json!({"do": "times", "topic": topic, "timestamps": timestamps}));
+    let found = found.as_array().expect("records").iter().cloned();
+    let times = timestamps.into_iter().zip(found).collect();
+    Seen { topic, offsets: clients.offsets(topic), records, times }
 }
 
 /// What the broker left in remote storage, and what it said of that.
@@ -209,39 +216,37 @@ impl Store {
             for max_bytes in [1, 5000] {
                 let options = FetchOptions { max_bytes, isolation, min_one_message: true };
                 let read = read_through(&remote, &log, offsets, &options);
-                assert_eq!(&read, wanted, "{label}, by {max_bytes} bytes");
+                assert_same(&read, wanted, &format!("{label}, by {max_bytes} bytes"));
             }
             let tiered = |record: &&Value| record[0].as_i64() <= Some(offsets.tiered);
             let wanted: Vec<Value> = wanted.iter().filter(tiered).cloned().collect();
             assert!(wanted.len() > 100, "{label}: {} records are few", wanted.len());
-            assert_eq!(read_directly(&remote, offsets, isolation), wanted, "{label}, directly");
+            let read = read_directly(&remote, offsets, isolation);
+            assert_same(&read, &wanted, &format!("{label}, directly"));
+        }
+        for (timestamp_ms, wanted) in &seen.times {
+            let local_base = Some(offsets.local_start);
+            let told = remote_offset_for_timestamp(&remote, *timestamp_ms, 0, local_base);
+            let found = match told.expect("an answer") {
+                RemoteTimestamp::Found(found) => found,
+                RemoteTimestamp::TryLocal => {
+                    log.offset_for_timestamp(*timestamp_ms).expect("an answer")
+                }
+            };
+            let found = found.map_or((-1, -1), |record| (record.offset, record.timestamp_ms));
+            assert_eq!(&json!(found), wanted, "{topic} at {timestamp_ms}");
         }
     }
 }
 
-/// The log of a broker that was stopped, which has the offsets that the broker told.
-fn open(dir: &Path, offsets: &TopicOffsets) -> Log {
-    let config = LogConfig {
-        segment_bytes: 16384,
-        segment_index_bytes: 4096,
-        index_interval_bytes: 512,
-        remote_storage: true,
-        ..LogConfig::default()
-    };
-    let options = OpenOptions {
-        log_start_offset: offsets.start,
-        producers: ProducerStateConfig {
-            producer_id_expiration_ms: i64::from(i32::MAX),
-            ..ProducerStateConfig::default()
-        },
-        ..OpenOptions::default()
-    };
-    let log = Log::open(Arc::new(Disk::new()), dir, config, &options).expect("a log");
-    log.update_high_watermark(log.log_end_offset()).expect("a high watermark");
-    let (local_start, stable) = (log.local_log_start_offset(), log.last_stable_offset());
-    let found = (log.log_start_offset(), local_start, stable, log.log_end_offset());
-    assert_eq!(found, (offsets.start, offsets.local_start, offsets.stable, offsets.end));
-    log
+fn assert_same(read: &[Value], wanted: &[Value], label: &str) {
+    let mut pairs = read.iter().zip(wanted);
+    assert_eq!(
+        pairs.find(|(read, wanted)| read != wanted),
+        None,
+        "{label}: the first that differs"
+    );
+    assert_eq!(read.len(), wanted.len(), "{label}");
 }
 
 /// As long as nothing counts as copied, just the segments are planned that the broker uploaded, as

@@ -11,7 +11,9 @@ mod ls;
 mod output;
 mod plan_uploads;
 mod progress;
+mod rebuild_aux;
 mod recover;
+mod remote;
 mod report;
 mod scenario;
 mod session;
@@ -32,8 +34,8 @@ use crate::session::{Session, SessionArgs};
 /// Look at, check and repair the log directories of a Kafka broker.
 ///
 /// PATH is always a file of a partition, a partition directory (such as /var/lib/kafka/orders-0), a
-/// log directory (an entry of log.dirs), or several of them. Only `recover` writes; every other
-/// verb only reads, and works beside a running broker and on read-only media.
+/// log directory (an entry of log.dirs), or several of them. Only `recover` and `rebuild-aux`
+/// write; every other verb only reads, and works beside a running broker and on read-only media.
 ///
 /// Exit codes: 0 nothing wrong, 1 problems found, 2 could not look (bad arguments, too). The result
 /// goes to standard output, progress and errors to standard error.
@@ -50,6 +52,7 @@ struct Arguments {
 enum Verb {
     Verify(verify::VerifyArgs),
     Recover(Box<recover::RecoverArgs>),
+    RebuildAux(rebuild_aux::RebuildAuxArgs),
     Ls(ls::LsArgs),
     Dump(dump::DumpArgs),
     Stat(stat::StatArgs),
@@ -85,6 +88,7 @@ fn run(verb: &Verb, session: &Session) -> std::io::Result<Outcome> {
     let outcome = match verb {
         Verb::Verify(args) => verify::run(args, session)?,
         Verb::Recover(args) => recover::run(args, session)?,
+        Verb::RebuildAux(args) => rebuild_aux::run(args, session)?,
         Verb::Ls(args) => ls::run(args, session)?,
         Verb::Dump(args) => dump::run(args, session)?,
         Verb::Stat(args) => stat::run(args, session)?,

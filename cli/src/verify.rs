@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Error, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use clap::Args;
@@ -18,6 +18,7 @@ use siltstone::uuid::Uuid;
 use crate::Outcome;
 use crate::output::{Align, Table, print_json, stdout};
 use crate::progress::Progress;
+use crate::remote::Remote;
 use crate::report;
 use crate::session::{Session, complain};
 use crate::target::Target;
@@ -57,6 +58,14 @@ pub(crate) struct VerifyArgs {
     /// Look at the header and checksum of every batch, but not at its records.
     #[arg(long)]
     batches_only: bool,
+
+    /// Compare with remote storage, too: a folder in the layout of Kafka's LocalTieredStorage.
+    ///
+    /// Finds replicas that were damaged when they were rebuilt from there (producers or leader
+    /// epochs that were forgotten), and segments there that lack parts, aborted transactions or
+    /// offsets, or have other bytes than the log here. Every segment there is read.
+    #[arg(long, value_name = "DIR")]
+    remote: Option<String>,
 
     /// Threads to work with; by default one for each processor.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -117,6 +126,9 @@ pub(crate) fn run(args: &VerifyArgs, session: &Session) -> std::io::Result<Outco
     }
     if !work.surveys.is_empty() {
         verify_dirs(args, session, &work, &options, &printer);
+    }
+    if let Some(remote) = &args.remote {
+        verify_remote(session, remote, &work, &options, &printer);
     }
     progress.finish();
     printer.finish(&work)
@@ -219,6 +231,31 @@ fn verify_dirs(
     }
 }
 
+/// All partitions against what was uploaded of them.
+fn verify_remote(
+    session: &Session,
+    remote: &str,
+    work: &Work,
+    options: &VerifyOptions<'_>,
+    printer: &Printer<'_>,
+) {
+    let remote = match Remote::open(remote) {
+        Ok(remote) => remote,
+        Err(error) => return printer.could_not_look(&error),
+    };
+    let single = work.single.iter().filter_map(|target| match target {
+        Target::Partition(dir) => Some(dir),
+        Target::File { .. } | Target::LogDir(_) => None,
+    });
+    let folders = work.surveys.iter().flat_map(|survey| &survey.partitions);
+    for dir in single.chain(folders.map(|folder| &folder.path)) {
+        match remote.check(session.storage(), dir, options) {
+            Ok(problems) => printer.remote(dir, &problems),
+            Err(error) => printer.could_not_look(&error),
+        }
+    }
+}
+
 /// Prints reports as they come, from whatever thread.
 struct Printer<'a> {
     progress: &'a Progress,
@@ -280,6 +317,26 @@ impl Printer<'_> {
             }
             writeln!(out, "{}:", survey.path.display())?;
             report::print_problems(out, &survey.problems)
+        });
+    }
+
+    /// What is wrong with a partition and what was uploaded of it.
+    fn remote(&self, dir: &Path, problems: &[Problem]) {
+        self.locked(|tally, out| {
+            tally.take(outcome_of(problems));
+            if problems.is_empty() {
+                return Ok(());
+            }
+            if tally.json {
+                let object = json!({
+                    "type": "remote",
+                    "path": dir.to_string_lossy(),
+                    "problems": problems.iter().map(report::problem_json).collect::<Vec<_>>(),
+                });
+                return print_json(out, &object);
+            }
+            writeln!(out, "{} and remote storage:", dir.display())?;
+            report::print_problems(out, problems)
         });
     }
 

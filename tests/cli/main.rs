@@ -8,6 +8,7 @@ mod links;
 mod listing;
 mod marker;
 mod reading;
+mod rebuild_aux;
 mod transactions;
 mod uploads;
 mod usage;

@@ -13,7 +13,7 @@ use siltstone_tests::tool;
 
 use crate::reading::lines;
 
-const VERBS: [&str; 7] = ["verify", "recover", "dump", "ls", "stat", "txns", "diff"];
+const VERBS: [&str; 8] = ["verify", "recover", "rebuild-aux", "dump", "ls", "stat", "txns", "diff"];
 
 #[test]
 fn every_verb_explains_itself() {

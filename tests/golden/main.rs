@@ -9,6 +9,7 @@ mod live;
 mod live_reads;
 mod metadata;
 mod payload;
+mod rebuild;
 mod records;
 mod recover;
 mod replicas;

@@ -22,6 +22,7 @@ mod locate;
 mod machine;
 mod memory;
 mod open;
+mod rebuild;
 mod recover;
 mod replica;
 mod state;
@@ -78,6 +79,7 @@ fn main() -> Result<()> {
         index::rows,
         replica::rows,
         load::rows,
+        rebuild::rows,
         open::rows,
         memory::rows,
         compact::rows,

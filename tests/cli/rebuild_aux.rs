@@ -1,0 +1,164 @@
+//! `siltstone rebuild-aux`, and the replicas that `siltstone verify --remote` finds damaged, over
+//! what a real Kafka uploaded.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use siltstone::io::{Disk, Storage};
+use siltstone_tests::kits::Kit;
+use siltstone_tests::tool::{Outcome, run};
+
+use crate::has_clean_marker;
+
+fn rebuild(remote: &Path, logs: &Path, more: &[&str]) -> Outcome {
+    let mut arguments: Vec<&OsStr> = ["rebuild-aux", "--json", "--remote"].map(OsStr::new).to_vec();
+    arguments.push(remote.as_os_str());
+    arguments.extend(more.iter().map(OsStr::new));
+    arguments.push(logs.as_os_str());
+    run(arguments)
+}
+
+fn lines(outcome: &Outcome) -> Vec<Value> {
+    let lines = outcome.stdout.lines();
+    lines.map(|line| serde_json::from_str(line).expect("an object a line")).collect()
+}
+
+/// An object of the only upload of a segment.
+fn object(remote: &Path, topic: &str, start: i64, suffix: &str) -> Vec<u8> {
+    let root = remote.join("kafka-tiered-storage");
+    let mut folders = fs::read_dir(root).expect("a folder").map(|entry| entry.expect("an entry"));
+    let is_wanted = |name: &str| name.starts_with(&format!("{topic}-0-"));
+    let folder = folders.find(|it| is_wanted(&it.file_name().to_string_lossy()));
+    let mut files = fs::read_dir(folder.expect("a topic").path()).expect("a folder");
+    let file = files.find_map(|entry| {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        (name.starts_with(&format!("{start:020}-")) && name.ends_with(suffix)).then_some(path)
+    });
+    fs::read(file.expect("an object")).expect("bytes")
+}
+
+#[test]
+fn replicas_begin_behind_what_kafka_uploaded() {
+    let kit = Kit::open("tiered").state("unclean").unpack();
+    let logs = tempfile::tempdir().expect("a directory");
+    let marker = logs.path().join(".kafka_cleanshutdown");
+    fs::write(&marker, br#"{"version":0,"brokerEpoch":42}"#).expect("a marker");
+    let named = ["--partition", "tier-a-0", "--partition", "tier-c-0"];
+    let dry = rebuild(&kit.remote(), logs.path(), &[&named[..], &["--dry-run"]].concat());
+    assert_eq!(dry.code, Some(0), "{dry:?}");
+    let planned: Vec<_> = lines(&dry).iter().map(|line| line["status"].clone()).collect();
+    assert_eq!(planned, ["planned", "planned"]);
+    assert_eq!(fs::read_dir(logs.path()).expect("a directory").count(), 1, "something is written");
+
+    let outcome = rebuild(&kit.remote(), logs.path(), &named);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    for (line, (topic, start, next)) in
+        lines(&outcome).iter().zip([("tier-a", 179, 279), ("tier-c", 189, 293)])
+    {
+        assert_eq!((&line["status"], &line["next_offset"]), (&"rebuilt".into(), &next.into()));
+        let dir = logs.path().join(format!("{topic}-0"));
+        let read = |name: &str| fs::read(dir.join(name)).expect("a file");
+        let snapshot = object(&kit.remote(), topic, start, ".snapshot");
+        assert_eq!(read(&format!("{next:020}.snapshot")), snapshot);
+        assert!(snapshot.len() > 10, "the snapshot has producers");
+        let epochs = object(&kit.remote(), topic, start, ".leader_epoch_checkpoint");
+        assert_eq!(read("leader-epoch-checkpoint"), epochs);
+        assert_eq!(read(&format!("{next:020}.log")), b"");
+        let theirs = fs::read(kit.partition(&format!("{topic}-0")).join("partition.metadata"));
+        assert_eq!(read("partition.metadata"), theirs.expect("a file"));
+    }
+    assert!(fs::read_to_string(&marker).expect("the marker").contains(":-1}"));
+    let verified =
+        run(["verify".as_ref(), "--now-ms".as_ref(), "1".as_ref(), logs.path().as_os_str()]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    let again = rebuild(&kit.remote(), logs.path(), &[]);
+    assert_eq!(
+        (again.code, lines(&again).len()),
+        (Some(0), 2),
+        "empty ones are rebuilt by default"
+    );
+
+    // One whose end is behind all that was uploaded is none of them.
+    let later = logs.path().join("tier-b-0");
+    fs::create_dir(&later).expect("a directory");
+    fs::write(later.join("00000000000000000500.log"), b"").expect("a log");
+    assert_eq!(lines(&rebuild(&kit.remote(), logs.path(), &[])).len(), 2);
+
+    // Behind an earlier segment.
+    let more = ["--partition", "tier-a-0", "--start-offset", "100", "--log-start-offset", "7"];
+    let earlier = rebuild(&kit.remote(), logs.path(), &more);
+    assert_eq!(earlier.json()["next_offset"], 179, "{earlier:?}");
+    assert_eq!(earlier.json()["log_start_offset"], 7);
+    let starts = fs::read_to_string(logs.path().join("log-start-offset-checkpoint"));
+    assert!(starts.expect("a checkpoint").contains("tier-a 0 7\n"));
+}
+
+#[test]
+fn replicas_with_records_are_left_alone_unless_they_are_named() {
+    let kit = Kit::open("tiered").state("clean").unpack();
+    let before = siltstone_tests::file_sums(&kit.partition("tier-a-0"));
+    let outcome = rebuild(&kit.remote(), &kit.data(), &[]);
+    assert_eq!((outcome.code, lines(&outcome).len()), (Some(0), 0), "{outcome:?}");
+    assert_eq!(siltstone_tests::file_sums(&kit.partition("tier-a-0")), before);
+    assert!(has_clean_marker(&kit.data()));
+    let outcome = rebuild(&kit.remote(), &kit.data(), &["--partition", "tier-a-0"]);
+    assert_eq!(outcome.json()["next_offset"], 89, "{outcome:?}");
+    assert!(outcome.json()["removed_bytes"].as_u64() > Some(1000));
+    let absent = rebuild(&kit.remote(), &kit.data(), &["--partition", "nowhere-0"]);
+    assert_eq!((absent.code, &absent.json()["status"]), (Some(1), &"failed".into()));
+    assert!(!kit.partition("nowhere-0").exists());
+    let no_name = rebuild(&kit.remote(), &kit.data(), &["--partition", "../x-0"]);
+    assert_eq!(no_name.code, Some(2), "{no_name:?}");
+}
+
+#[test]
+fn a_directory_that_a_broker_holds_is_refused() {
+    let kit = Kit::open("tiered").state("clean").unpack();
+    let logs = tempfile::tempdir().expect("a directory");
+    let held = Disk::new().lock(&logs.path().join(".lock")).expect("a lock");
+    let outcome = rebuild(&kit.remote(), logs.path(), &["--partition", "tier-a-0"]);
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    assert!(outcome.stderr.contains("a running broker holds this directory"), "{outcome:?}");
+    drop(held);
+    for remote in ["/nowhere/at/all", "ftp://host/x"] {
+        let outcome = rebuild(Path::new(remote), logs.path(), &[]);
+        assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    }
+}
+
+#[test]
+fn replicas_that_kafka_rebuilt_are_found_to_have_forgotten_producers() {
+    // spec: tiered-faults T2
+    let leader = Kit::open("tiered").state("unclean").unpack();
+    let follower = Kit::open("tiered").state("follower").unpack();
+    let verify = |data: &Path| {
+        let outcome = run([
+            "verify".as_ref(),
+            "--json".as_ref(),
+            "--remote".as_ref(),
+            leader.remote().as_os_str(),
+            data.as_os_str(),
+        ]);
+        let lines = lines(&outcome).into_iter();
+        let remote = lines.filter(|line| line["type"] == "remote").flat_map(|line| {
+            let problems = line["problems"].as_array().expect("problems").clone();
+            problems.into_iter().map(move |it| (line["path"].clone(), it["code"].clone()))
+        });
+        let mut found: Vec<(String, String)> = remote
+            .map(|(path, code)| {
+                let name = Path::new(path.as_str().expect("a path")).file_name();
+                let name = name.expect("a name").to_string_lossy().into_owned();
+                (name, code.as_str().expect("a code").to_owned())
+            })
+            .collect();
+        found.sort();
+        found
+    };
+    let forgotten = ["tier-a-0", "tier-b-0", "tier-c-0"]
+        .map(|name| (name.to_owned(), "producers_forgotten".to_owned()));
+    assert_eq!(verify(&follower.data()), forgotten);
+    assert_eq!(verify(&leader.data()), []);
+}

@@ -18,7 +18,8 @@ use crate::log::columns::UNKNOWN_TIMESTAMP_MS;
 use crate::problem::Code;
 
 /// Up to when uploads are put off: `remote.copy.lag.ms` and `remote.copy.lag.bytes` (KIP-1241).
-/// No release of Kafka up to 4.3.1 has them; without a lag everything is uploaded as soon as it may be.
+/// No release of Kafka up to 4.3.1 has them; without a lag everything is uploaded as soon as it may
+/// be.
 ///
 /// A segment is to be uploaded when either says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -81,6 +81,11 @@ impl<'a> Cluster<'a> {
         self.ports.map(|port| format!("127.0.0.1:{port}")).join(",")
     }
 
+    /// What a node has logged since it was started last.
+    pub fn log(&self, node: usize) -> String {
+        fs::read_to_string(self.path("log", node)).expect("a log")
+    }
+
     fn format(&self, node: usize) {
         let (data, metadata) = (self.data(node), self.metadata(node));
         let ports = [self.port(node), self.controller];

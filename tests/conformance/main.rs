@@ -1,5 +1,6 @@
 //! Conformance: a real Kafka broker opens our directories, repairs nothing and serves the same
-//! offsets; and our readers read what it uploads.
+//! offsets; our readers read what it uploads, and it goes on with replicas that we
+//! rebuilt.
 //!
 //! Needs a JDK (17 or newer) and Maven, which fetches Kafka once into the target directory.
 //! `SILTSTONE_CONFORMANCE` says how much is run:
@@ -16,6 +17,7 @@ mod cluster;
 mod live;
 mod remote_reader;
 mod tiered_reads;
+mod tiered_rebuild;
 
 use std::sync::OnceLock;
 

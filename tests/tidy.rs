@@ -106,9 +106,26 @@ fn pure_modules_open_no_files() {
 }
 
 #[test]
+fn only_the_command_line_knows_a_network() {
+    let manifest =
+        |name: &str| fs::read_to_string(root().join(name).join("Cargo.toml")).expect("a manifest");
+    let mut wrong = Vec::new();
+    for name in ["engine", "ffi", "benches"] {
+        for word in ["tokio", "reqwest", "hyper", "object_store", "siltstone-objects"] {
+            if root().join(name).is_dir() && manifest(name).contains(word) {
+                wrong.push(format!("{name}: {word}"));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert!(manifest("cli").contains("siltstone-objects"));
+}
+
+#[test]
 fn unsafe_code_stands_only_where_it_may() {
     let mut wrong = Vec::new();
-    for source in sources(&["engine/src", "cli/src", "ffi/src", "tests", "benches"]) {
+    for source in sources(&["engine/src", "objects/src", "cli/src", "ffi/src", "tests", "benches"])
+    {
         let may = UNSAFE.iter().any(|place| source.name.starts_with(place));
         let words = ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern", "allow(unsafe_code"];
         // This file names them.
@@ -123,7 +140,9 @@ fn unsafe_code_stands_only_where_it_may() {
 #[test]
 fn every_file_says_what_it_is_for() {
     let mut wrong = Vec::new();
-    for source in sources(&["engine/src", "cli/src", "ffi/src", "tests", "benches", "fuzz"]) {
+    for source in
+        sources(&["engine/src", "objects/src", "cli/src", "ffi/src", "tests", "benches", "fuzz"])
+    {
         let is_asked =
             !source.name.starts_with("fuzz/target/") && !source.name.ends_with("tests.rs");
         if is_asked && !source.text.starts_with("//!") {
@@ -136,7 +155,7 @@ fn every_file_says_what_it_is_for() {
 #[test]
 fn every_file_is_a_module_of_something() {
     let mut wrong = Vec::new();
-    for source in sources(&["engine/src", "cli/src", "ffi/src"]) {
+    for source in sources(&["engine/src", "objects/src", "cli/src", "ffi/src"]) {
         let path = root().join(&source.name);
         let stem = path.file_stem().expect("a name").display().to_string();
         let (folder, name) = match stem.as_str() {
@@ -164,7 +183,8 @@ fn every_file_is_a_module_of_something() {
 #[test]
 fn nothing_is_left_for_later_in_the_code() {
     let mut wrong = Vec::new();
-    for source in sources(&["engine/src", "cli/src", "ffi/src", "tests", "benches"]) {
+    for source in sources(&["engine/src", "objects/src", "cli/src", "ffi/src", "tests", "benches"])
+    {
         let is_this = source.name == "tests/tidy.rs";
         for word in ["TODO", "FIXME", "todo!(", "unimplemented!("] {
             if !is_this && source.text.contains(word) {
@@ -278,7 +298,8 @@ fn files_that_the_documents_name_are_there() {
 #[test]
 fn nothing_is_kept_that_nobody_uses() {
     let mut wrong = Vec::new();
-    for source in sources(&["engine/src", "cli/src", "ffi/src", "tests", "benches"]) {
+    for source in sources(&["engine/src", "objects/src", "cli/src", "ffi/src", "tests", "benches"])
+    {
         let is_this = source.name == "tests/tidy.rs";
         for word in ["allow(dead_code", "allow(unused", "expect(dead_code", "expect(unused"] {
             if !is_this && source.text.contains(word) {
@@ -353,7 +374,7 @@ fn cannot_be_broken(line: &str) -> bool {
 fn lines_are_not_too_long() {
     const CHARACTERS_MAX: usize = 100;
     let mut wrong = Vec::new();
-    for source in sources(&["engine", "cli", "ffi", "tests", "benches", "fuzz"]) {
+    for source in sources(&["engine", "objects", "cli", "ffi", "tests", "benches", "fuzz"]) {
         let is_made = source.name.starts_with("fuzz/target/");
         if is_made || WIDE.iter().any(|folder| source.name.starts_with(folder)) {
             continue;

@@ -10,6 +10,7 @@ pub mod kits;
 pub mod live;
 pub mod logs;
 pub mod model;
+pub mod moto;
 pub mod nodes;
 pub mod remote;
 pub mod replicas;

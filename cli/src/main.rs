@@ -7,6 +7,7 @@
 mod completions;
 mod diff;
 mod dump;
+mod location;
 mod ls;
 mod output;
 mod plan_uploads;

@@ -26,9 +26,31 @@ pub(crate) struct SessionArgs {
     )]
     pub(crate) io: IoChoice,
 
+    /// A setting of the object store that a URL names, such as
+    /// aws_endpoint=http://localhost:9000.
+    ///
+    /// Address and credentials are taken from the environment as the store's own tools have them
+    /// (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, GOOGLE_APPLICATION_CREDENTIALS,
+    /// AZURE_STORAGE_ACCOUNT_NAME and so on); what is given here outweighs them. Everybody on the
+    /// machine can see what is given here: leave secrets to the environment.
+    #[arg(
+        long,
+        global = true,
+        value_name = "KEY=VALUE",
+        value_parser = parse_setting,
+        help_heading = "Options of every verb"
+    )]
+    pub(crate) store_option: Vec<(String, String)>,
+
     /// No progress on standard error.
     #[arg(long, short, global = true, help_heading = "Options of every verb")]
     pub(crate) quiet: bool,
+}
+
+/// Reads a setting of a store.
+fn parse_setting(text: &str) -> std::result::Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 /// How to talk to the disk.
@@ -59,6 +81,8 @@ pub(crate) struct Session {
     pub(crate) maps: MapMode,
     /// Whether progress is not wanted.
     pub(crate) quiet: bool,
+    /// Settings of object stores.
+    pub(crate) store_settings: Vec<(String, String)>,
 }
 
 impl Session {
@@ -71,7 +95,8 @@ impl Session {
         };
         let disk = open_disk(args.io.into())
             .map_err(|error| error.context("--io uring (or SILTSTONE_IO)"))?;
-        Ok(Session { disk, maps, quiet: args.quiet })
+        let store_settings = args.store_option.clone();
+        Ok(Session { disk, maps, quiet: args.quiet, store_settings })
     }
 
     /// The disk as the engine takes it.

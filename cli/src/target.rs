@@ -7,6 +7,8 @@ use siltstone::io::{FileKind, Storage};
 use siltstone::log::{FolderKind, FolderName};
 use siltstone::segment::name::Parsed;
 use siltstone::segment::{FileName, FileRole};
+use siltstone::tier::SegmentPart;
+use siltstone::tier::layout::parse_part;
 use siltstone::{Error, Kind, Result};
 
 /// Files that stand in a log directory and nowhere else.
@@ -165,6 +167,17 @@ impl Content {
             }
             _ => {}
         }
+        if let Some((start_offset, _, part)) = parse_part(name) {
+            let role = match part {
+                SegmentPart::Log => FileRole::Log,
+                SegmentPart::OffsetIndex => FileRole::OffsetIndex,
+                SegmentPart::TimeIndex => FileRole::TimeIndex,
+                SegmentPart::TransactionIndex => FileRole::TxnIndex,
+                SegmentPart::ProducerSnapshot => FileRole::Snapshot,
+                SegmentPart::LeaderEpochs => return Some(Content::Epochs),
+            };
+            return Some(Content::Segment(role, start_offset));
+        }
         if name.ends_with("-offset-checkpoint") {
             return Some(Content::Offsets);
         }
@@ -210,6 +223,7 @@ mod tests {
     #[test]
     fn a_file_is_known_by_its_name() {
         let zero = "00000000000000000000";
+        let uploaded = "00000000000000000089-y-tcbHSyS_K1aAUhhTCjAg";
         for (name, content) in [
             (format!("{zero}.log"), Content::Segment(FileRole::Log, 0)),
             ("00000000000000000042.log.swap".into(), Content::Segment(FileRole::Log, 42)),
@@ -221,6 +235,11 @@ mod tests {
             ("leader-epoch-checkpoint".into(), Content::Epochs),
             ("recovery-point-offset-checkpoint".into(), Content::Offsets),
             ("meta.properties".into(), Content::Text),
+            (format!("{uploaded}.log"), Content::Segment(FileRole::Log, 89)),
+            (format!("{uploaded}.index"), Content::Segment(FileRole::OffsetIndex, 89)),
+            (format!("{uploaded}.txnindex"), Content::Segment(FileRole::TxnIndex, 89)),
+            (format!("{uploaded}.snapshot"), Content::Segment(FileRole::Snapshot, 89)),
+            (format!("{uploaded}.leader_epoch_checkpoint"), Content::Epochs),
         ] {
             assert_eq!(Content::of_name(&name), Some(content), "{name}");
         }

@@ -9,6 +9,7 @@ mod listing;
 mod marker;
 mod reading;
 mod rebuild_aux;
+mod remote;
 mod transactions;
 mod uploads;
 mod usage;

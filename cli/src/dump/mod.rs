@@ -12,12 +12,16 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use siltstone::Result;
 use siltstone::dir::files::LOCK_FILE;
+use siltstone::io::Storage;
 use siltstone::log::{FolderName, LogFacts, ReadOptions, Selection, read_log};
 use siltstone::segment::FileRole;
+use siltstone::tier::layout::parse_partition;
+use siltstone::{Error, Kind, Result};
+use siltstone_objects::RemoteDisk;
 
 use crate::Outcome;
+use crate::location::{self, Location};
 use crate::output;
 use crate::session::Session;
 use crate::target::{Content, PartitionDir, Target, file_name};
@@ -36,6 +40,10 @@ use printer::Printer;
 /// Passwords in the metadata log are printed as [hidden]. Keys and values are printed as text where
 /// they are printable text, else in hexadecimal (in JSON: a string, or {"base64": ...}).
 ///
+/// A PATH may also be a URL of an object store: s3://, gs://, az://, https:// or file://. Of the
+/// segments that a broker has uploaded there, the parts and the folders of partitions are known
+/// under the names that Kafka's LocalTieredStorage gives them.
+///
 /// Damage is reported with file, position and reason; the rest of that file is not guessed at. The
 /// unfinished tail of a log that a running broker writes to is no damage.
 #[derive(Debug, Args)]
@@ -51,11 +59,13 @@ use printer::Printer;
       the offsets that a group has committed
   siltstone dump /var/lib/kafka/__cluster_metadata-0/00000000000000123456-0000000007.checkpoint
       a snapshot of the cluster's metadata
+  siltstone dump --bytes 4000..8000 s3://bucket/00000000000000000089-y-tcbHSyS_K1aAUhhTCjAg.log
+      a range of an uploaded segment, as a consumer would read it
 
 Exit codes: 0 nothing wrong, 1 damage or records that cannot be decoded,
 2 something could not be read.")]
 pub(crate) struct DumpArgs {
-    /// Files, partition directories or log directories.
+    /// Files, partition directories or log directories, or URLs of such in an object store.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
@@ -85,6 +95,11 @@ pub(crate) struct DumpArgs {
     /// Only records with exactly this key: text, or hex: and its bytes in hexadecimal.
     #[arg(long, value_name = "KEY", value_parser = ranges::parse_key, help_heading = "Filters")]
     key: Option<Key>,
+
+    /// Only these bytes of a .log file, written like offsets; a batch must begin at the first.
+    #[arg(long, value_name = "RANGE", value_parser = ranges::parse_positions,
+          help_heading = "Filters", conflicts_with = "salvage")]
+    bytes: Option<Range<u64>>,
 
     /// Decode records as those of this topic, whatever the directory is called. (The metadata log
     /// is always decoded: it has passwords in it.)
@@ -125,7 +140,10 @@ pub(crate) fn run(args: &DumpArgs, session: &Session) -> std::io::Result<Outcome
             limit_bytes: args.max_decompressed_bytes,
             salvage: args.salvage,
             maps: session.maps,
+            positions: args.bytes.clone().unwrap_or(0..u64::MAX),
         },
+        has_positions: args.bytes.is_some(),
+        store: None,
         printer: Printer {
             out: output::stdout(),
             is_json: args.json,
@@ -140,7 +158,7 @@ pub(crate) fn run(args: &DumpArgs, session: &Session) -> std::io::Result<Outcome
         },
     };
     for path in &args.paths {
-        let flow = match Target::classify(session.storage(), path) {
+        let flow = match dump.find(path) {
             Ok(target) => dump.target(&target),
             Err(error) => dump.printer.fail(&error),
         };
@@ -161,15 +179,43 @@ struct Dump<'a> {
     session: &'a Session,
     decode: Option<Topic>,
     options: ReadOptions,
+    /// Whether some bytes of a log were asked for.
+    has_positions: bool,
+    /// The object store that is read; `None` for the disk.
+    store: Option<RemoteDisk>,
     printer: Printer,
 }
 
+/// What is read: the store, or else the disk.
+fn disk<'a>(store: Option<&'a RemoteDisk>, session: &'a Session) -> &'a dyn Storage {
+    match store {
+        Some(store) => store,
+        None => session.storage(),
+    }
+}
+
 impl Dump<'_> {
+    /// Turns to the disk or store that a PATH is in, and finds out what it is.
+    fn find(&mut self, path: &Path) -> Result<Target> {
+        let location = Location::find(self.session, path)?;
+        self.store = location.store;
+        let target = Target::classify(disk(self.store.as_ref(), self.session), &location.path)?;
+        let is_log = matches!(
+            target,
+            Target::File { content: Content::Segment(FileRole::Log, _) | Content::Lost, .. }
+        );
+        if self.has_positions && !is_log {
+            let why = "--bytes is for one .log file";
+            return Err(Error::new(Kind::InvalidArgument, why).in_file(&location.path));
+        }
+        Ok(target)
+    }
+
     fn target(&mut self, target: &Target) -> ControlFlow<()> {
         if let Target::File { path, content } = target {
             return self.file(path, *content);
         }
-        match PartitionDir::of_target(self.session.storage(), target) {
+        match PartitionDir::of_target(disk(self.store.as_ref(), self.session), target) {
             Ok(partitions) => {
                 partitions.iter().try_for_each(|partition| self.partition(&partition.path))
             }
@@ -180,12 +226,28 @@ impl Dump<'_> {
     fn partition(&mut self, path: &Path) -> ControlFlow<()> {
         self.enter(path);
         self.printer.growing = self.growing_log(path);
-        self.log(path)
+        match location::logs(disk(self.store.as_ref(), self.session), path) {
+            Ok(logs) if logs.is_empty() => self.log(path),
+            Ok(logs) => self.uploaded(&logs),
+            Err(error) => self.printer.fail(&error),
+        }
+    }
+
+    /// Reads those of the uploaded logs that may hold something wanted.
+    fn uploaded(&mut self, logs: &[(i64, PathBuf)]) -> ControlFlow<()> {
+        let ends = logs.iter().skip(1).map(|(start, _)| *start).chain([i64::MAX]);
+        for ((start, path), end) in logs.iter().zip(ends) {
+            let Range { start: from, end: to } = self.options.selection.offsets;
+            if *start < to && end > from {
+                self.log(path)?;
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     /// Reads a file of batches, or all those of a directory.
     fn log(&mut self, path: &Path) -> ControlFlow<()> {
-        let storage = self.session.storage();
+        let storage = disk(self.store.as_ref(), self.session);
         if let Err(error) = read_log(storage, path, &self.options, &mut self.printer) {
             self.printer.fail(&error)?;
         }
@@ -198,8 +260,9 @@ impl Dump<'_> {
     /// Turns to the files of this partition directory.
     fn enter(&mut self, dir: &Path) {
         let name = file_name(dir);
-        let of_name =
-            FolderName::parse(&name).map_or(Topic::Other, |folder| Topic::of_name(&folder.topic));
+        let of_upload = parse_partition(&name).map(|partition| partition.topic);
+        let topic = of_upload.or_else(|| FolderName::parse(&name).map(|folder| folder.topic));
+        let of_name = topic.map_or(Topic::Other, |topic| Topic::of_name(&topic));
         self.printer.topic = match of_name {
             Topic::ClusterMetadata => Topic::ClusterMetadata,
             _ => self.decode.unwrap_or(of_name),
@@ -209,7 +272,7 @@ impl Dump<'_> {
 
     /// The newest log of the directory, where a running broker may be writing.
     fn growing_log(&self, dir: &Path) -> Option<PathBuf> {
-        let storage = self.session.storage();
+        let storage = disk(self.store.as_ref(), self.session);
         let lock = dir.parent()?.join(LOCK_FILE);
         if !storage.is_locked(&lock).unwrap_or(false) {
             return None;
@@ -237,7 +300,7 @@ impl Dump<'_> {
     }
 
     fn side_file(&mut self, path: &Path, content: Content) -> Result<ControlFlow<()>> {
-        let storage = self.session.storage();
+        let storage = disk(self.store.as_ref(), self.session);
         let printer = &mut self.printer;
         match content {
             Content::Segment(FileRole::Snapshot, _) => side_files::snapshot(storage, path, printer),

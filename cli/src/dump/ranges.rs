@@ -34,6 +34,14 @@ pub(super) fn parse_offsets(text: &str) -> Result<Range<i64>, String> {
     parse_range(text, |part| part.parse().ok(), "offset")
 }
 
+/// A range of bytes of a file.
+pub(super) fn parse_positions(text: &str) -> Result<Range<u64>, String> {
+    let number = |part: &str| part.parse().ok().filter(|position: &i64| *position >= 0);
+    let range = parse_range(text, number, "position in a file")?;
+    let end = if range.end == i64::MAX { u64::MAX } else { range.end.unsigned_abs() };
+    Ok(u64::try_from(range.start).unwrap_or_default()..end)
+}
+
 /// A range of times: milliseconds since 1970, or ISO-8601.
 pub(super) fn parse_times(text: &str) -> Result<Range<i64>, String> {
     parse_range(text, parse_ms, "time (milliseconds since 1970, or 2026-01-31T12:00:00Z)")
@@ -73,6 +81,18 @@ mod tests {
         }
         let day = parse_times("2026-01-31..2026-02-01").unwrap();
         assert_eq!(day.end - day.start, 86_400_000);
+    }
+
+    #[test]
+    fn positions_are_never_negative() {
+        for (text, range) in
+            [("3..7", 3..7), ("3..", 3..u64::MAX), ("..=7", 0..8), ("..", 0..u64::MAX), ("0", 0..1)]
+        {
+            assert_eq!(parse_positions(text), Ok(range), "{text}");
+        }
+        for text in ["-1..3", "..-1", "7..3", "a"] {
+            assert!(parse_positions(text).is_err(), "{text}");
+        }
     }
 
     #[test]

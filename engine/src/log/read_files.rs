@@ -114,6 +114,8 @@ pub struct ReadOptions {
     pub salvage: bool,
     /// Whether files are read through maps.
     pub maps: MapMode,
+    /// The bytes of a file that are read, the end exclusive. A batch begins at the first.
+    pub positions: Range<u64>,
 }
 
 impl ReadOptions {
@@ -130,6 +132,7 @@ impl Default for ReadOptions {
             limit_bytes: 256 << 20,
             salvage: false,
             maps: MapMode::Never,
+            positions: 0..u64::MAX,
         }
     }
 }
@@ -184,10 +187,11 @@ pub fn read_log(
 }
 
 /// The offset in a file's name; 0 where there is none. A metadata snapshot, whose name tells its
-/// end, counts from 0.
+/// end, counts from 0. In remote storage the segment's id follows the offset.
 fn base_offset_of(path: &Path) -> i64 {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or_default()
+    let is_end = |c: char| c == '.' || (c == '-' && name.ends_with(FileRole::Log.suffix()));
+    name.split(is_end).next().and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }
 
 /// The live logs of a directory that may hold something wanted, base offsets rising.
@@ -226,7 +230,9 @@ fn read_file(
     if reader.file(path, base_offset, size).is_break() {
         return Ok(ControlFlow::Break(()));
     }
-    let mut source = Reader::new(&*file, size, WINDOW_BYTES, options.maps);
+    let Range { start, end } = options.positions;
+    let end = end.min(size);
+    let mut source = Reader::new(&*file, end, WINDOW_BYTES, options.maps);
     let mut walk = Walk {
         path,
         options,
@@ -235,7 +241,7 @@ fn read_file(
         next_offset: base_offset,
         flow: ControlFlow::Continue(()),
     };
-    let (mut position, mut is_first) = (0, true);
+    let (mut position, mut is_first) = (start.min(end), true);
     let mut budget = size.saturating_add(SALVAGE_BYTES);
     loop {
         let end = scan(&mut source, position, u64::MAX, &mut walk)?;
@@ -537,6 +543,42 @@ mod tests {
         let seen = read(dir.path(), &options);
         assert_eq!((seen.batches.len(), seen.records.len(), seen.problems.len()), (6, 0, 6));
         assert_eq!(seen.problems[1].0, "codec");
+    }
+
+    #[test]
+    fn a_range_of_bytes_is_read_as_it_is() {
+        let dir = partition();
+        let path = dir.path().join("00000000000000000000.log");
+        let size = std::fs::metadata(&path).unwrap().len();
+        let read = |positions: Range<u64>| {
+            let seen = read(&path, &ReadOptions { positions, ..ReadOptions::default() });
+            let problems: Vec<_> = seen.problems.into_iter().map(|it| (it.0, it.1)).collect();
+            (seen.records, problems)
+        };
+        let second = size / 3;
+        assert_eq!(read(second..2 * second), (vec![2, 3], vec![]));
+        assert_eq!(read(second..u64::MAX), (vec![2, 3, 4, 5], vec![]));
+        assert_eq!(read(size..u64::MAX), (vec![], vec![]));
+        assert_eq!(read(u64::MAX - 1..u64::MAX), (vec![], vec![]));
+        // One that ends within a batch, and one that begins within one.
+        let torn = ("torn_batch".to_owned(), Some(2 * second));
+        assert_eq!(read(second..2 * second + 20), (vec![2, 3], vec![torn]));
+        let (records, problems) = read(second + 1..size);
+        assert_eq!((records, problems[0].1), (vec![], Some(second + 1)));
+    }
+
+    #[test]
+    fn the_name_of_a_log_tells_its_base_offset() {
+        for (name, base_offset) in [
+            ("00000000000000000042.log", 42),
+            ("00000000000000000042.log.swap", 42),
+            ("00000000000000000042-y-tcbHSyS_K1aAUhhTCjAg.log", 42),
+            ("00000000000000000042-0000000007.checkpoint", 0),
+            ("copy.log", 0),
+            ("", 0),
+        ] {
+            assert_eq!(base_offset_of(Path::new(name)), base_offset, "{name}");
+        }
     }
 
     #[test]

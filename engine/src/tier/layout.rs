@@ -103,17 +103,25 @@ impl ObjectLayout {
     pub fn parse(&self, name: &str) -> Option<(RemoteSegmentId, i64, SegmentPart)> {
         let (folder, file) = name.strip_prefix(self.prefix.as_str())?.split_once('/')?;
         let partition = parse_partition(folder)?;
-        let part = SegmentPart::ALL.into_iter().find(|part| file.ends_with(part.suffix()))?;
-        let (start, segment_id) = file.strip_suffix(part.suffix())?.split_once('-')?;
-        let is_offset = start.len() >= 20 && start.bytes().all(|byte| byte.is_ascii_digit());
-        let start_offset = start.parse().ok().filter(|_| is_offset)?;
-        let segment_id = parse_id(segment_id)?;
+        let (start_offset, segment_id, part) = parse_part(file)?;
         Some((RemoteSegmentId { partition, segment_id }, start_offset, part))
     }
 }
 
-/// A folder of a partition: `orders-0-<topic id>`. An id may have dashes of its own.
-fn parse_partition(folder: &str) -> Option<RemotePartition> {
+/// What the name of a part says within its folder: where the segment starts, its id, and which part
+/// it is.
+#[must_use]
+pub fn parse_part(file: &str) -> Option<(i64, Uuid, SegmentPart)> {
+    let part = SegmentPart::ALL.into_iter().find(|part| file.ends_with(part.suffix()))?;
+    let (start, segment_id) = file.strip_suffix(part.suffix())?.split_once('-')?;
+    let is_offset = start.len() >= 20 && start.bytes().all(|byte| byte.is_ascii_digit());
+    let start_offset = start.parse().ok().filter(|_| is_offset)?;
+    Some((start_offset, parse_id(segment_id)?, part))
+}
+
+/// The partition of a folder: `orders-0-<topic id>`. An id may have dashes of its own.
+#[must_use]
+pub fn parse_partition(folder: &str) -> Option<RemotePartition> {
     let (name, id) = folder.split_at_checked(folder.len().checked_sub(ID_LEN)?)?;
     let FolderName { topic, partition, kind } = FolderName::parse(name.strip_suffix('-')?)?;
     let topic_id = parse_id(id)?;

@@ -9,12 +9,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use siltstone::io::Disk;
 use siltstone::record::batch::{BatchHeader, HEADER_SIZE};
 use siltstone::record::codec::{Codec, Decompressor};
 use siltstone::record::scan::{ScannedBatch, scan};
 use siltstone::record::validate::set_last_offset;
 use siltstone::record::{Records, legacy};
+use siltstone::tier::{LocalTarget, ObjectLayout, ObjectTarget, RemoteInventory, SegmentPart};
 use siltstone_tests::cases::cases;
 use siltstone_tests::kits::{Kit, State};
 
@@ -31,6 +34,7 @@ fn main() {
         for state in kit.states() {
             if !state.name().contains("recovered") {
                 from_state(&mut seeds, &state);
+                from_remote(&mut seeds, &state);
             }
         }
     }
@@ -85,6 +89,31 @@ fn from_state(seeds: &mut Seeds, state: &State) {
     let metadata = "__cluster_metadata-0/00000000000000000000.log";
     if let Some(bytes) = state.read(&format!("metadata/{metadata}")) {
         from_log(seeds, "__cluster_metadata-0", &bytes);
+    }
+}
+
+/// The parts of uploaded segments, each behind its length.
+fn from_remote(seeds: &mut Seeds, state: &State) {
+    let unpacked = state.unpack();
+    if !unpacked.remote().is_dir() {
+        return;
+    }
+    let store = LocalTarget::new(Arc::new(Disk::new()), unpacked.remote());
+    let layout = ObjectLayout::default();
+    let inventory = RemoteInventory::list(&store, &layout).expect("a listing");
+    for parts in inventory.segments() {
+        let mut seed = Vec::new();
+        for part in SegmentPart::ALL {
+            let name = layout.name(&parts.id, parts.start_offset, part);
+            let mut bytes = store.get(&name, None, 1 << 20).unwrap_or_default();
+            // The others fit behind it.
+            bytes.truncate(SEED_SIZE_MAX / 4);
+            let size = u16::try_from(bytes.len()).expect("a small part");
+            seed.extend(size.to_be_bytes());
+            seed.extend(bytes);
+            seeds.add("name", "object", &[name.as_bytes()]);
+        }
+        seeds.add("remote_segment", "uploaded", &[&seed]);
     }
 }
 

@@ -13,6 +13,7 @@ pub mod rounds;
 pub mod segment;
 pub mod state;
 pub mod supply;
+pub mod uploads;
 
 /// A benchmark that cannot go on says why and ends.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

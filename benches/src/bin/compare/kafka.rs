@@ -30,6 +30,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
     ("append", &["append prebuilt", "append as", "durable"]),
     ("read", &["locate", "offset for a timestamp"]),
     ("index", &["index look-up", "append one offset"]),
+    ("upload", &["upload scan of"]),
     ("memory", &["memory of"]),
     ("compact", &["compaction of"]),
 ];

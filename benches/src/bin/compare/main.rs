@@ -28,6 +28,7 @@ mod replica;
 mod state;
 mod table;
 mod tier;
+mod upload;
 mod verify;
 
 use std::path::PathBuf;
@@ -80,6 +81,7 @@ fn main() -> Result<()> {
         replica::rows,
         load::rows,
         rebuild::rows,
+        upload::rows,
         open::rows,
         memory::rows,
         compact::rows,

@@ -2,6 +2,7 @@ package peer;
 
 import java.io.File;
 import java.io.IOException;
+import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -41,12 +42,16 @@ import org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache;
 import org.apache.kafka.storage.internals.log.AbortedTxn;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.Cleaner;
+import org.apache.kafka.storage.internals.log.LazyIndex;
+import org.apache.kafka.storage.internals.log.LocalLog;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogFileUtils;
+import org.apache.kafka.storage.internals.log.LogOffsetMetadata;
 import org.apache.kafka.storage.internals.log.LogOffsetsListener;
 import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.LogToClean;
+import org.apache.kafka.storage.internals.log.LogSegments;
 import org.apache.kafka.storage.internals.log.OffsetIndex;
 import org.apache.kafka.storage.internals.log.OffsetMap;
 import org.apache.kafka.storage.internals.log.ProducerStateEntry;
@@ -664,6 +669,61 @@ public final class Main {
     }
 
     /** What an open partition, a further segment and a producer keep on the heap. */
+    /** A log of so many segments of 1,000 offsets each, which all read one small file. */
+    private static UnifiedLog wide(String name, int segments, FileRecords records, LogConfig config) throws Exception {
+        File dir = fresh(name);
+        TopicPartition partition = UnifiedLog.parseTopicPartitionName(dir);
+        LogDirFailureChannel failures = new LogDirFailureChannel(1);
+        LogSegments all = new LogSegments(partition);
+        for (int i = 0; i < segments; i++) {
+            long base = i * 1000L;
+            LazyIndex<OffsetIndex> offsets = LazyIndex.forOffset(LogFileUtils.offsetIndexFile(dir, base), base, 4096);
+            LazyIndex<TimeIndex> times = LazyIndex.forTime(LogFileUtils.timeIndexFile(dir, base), base, 4096);
+            TransactionIndex transactions = new TransactionIndex(base, LogFileUtils.transactionIndexFile(dir, base));
+            all.add(new LogSegment(records, offsets, times, transactions, base, 4096, 0, TIME));
+        }
+        LogOffsetMetadata end = new LogOffsetMetadata(segments * 1000L, (segments - 1) * 1000L, records.sizeInBytes());
+        LocalLog local = new LocalLog(dir, config, all, 0, end, SCHEDULER, TIME, partition, failures);
+        LeaderEpochFileCache epochs = UnifiedLog.createLeaderEpochCache(dir, partition, failures, Optional.empty(), SCHEDULER);
+        ProducerStateManager producers = new ProducerStateManager(partition, dir, 900_000, PRODUCERS, TIME);
+        return new UnifiedLog(0, local, STATS, 600_000, epochs, producers, Optional.empty(), true, LogOffsetsListener.NO_OP_OFFSETS_LISTENER);
+    }
+
+    /** The choice of the copy task itself; it looks at nothing of the task, which is therefore made without its constructor. */
+    private static void upload() throws Exception {
+        Class<?> type = Class.forName("org.apache.kafka.server.log.remote.storage.RemoteLogManager$RLMCopyTask");
+        Field field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe");
+        field.setAccessible(true);
+        Object task = field.getType().getMethod("allocateInstance", Class.class).invoke(field.get(null), type);
+        Method choose = type.getDeclaredMethod("candidateLogSegments", UnifiedLog.class, Long.class, Long.class);
+        choose.setAccessible(true);
+        LogConfig config = config(Map.of("remote.storage.enable", "true"));
+        Path file = new File(work, "wide.log").toPath();
+        Files.write(file, new byte[4096]);
+        FileRecords records = FileRecords.open(file.toFile());
+        int segments = quick ? 10_000 : 100_000, logs = quick ? 100 : 1000, each = 100;
+        UnifiedLog one = wide("wide-0", segments, records, config);
+        measure("upload-list", 20, false, 10, () -> chosen(choose, task, List.of(one), 0, segments * 1000L, 20, segments - 1));
+        List<UnifiedLog> many = new ArrayList<>();
+        for (int i = 0; i < logs; i++) many.add(wide("wide-" + (i + 1), each, records, config));
+        for (int left : new int[]{each - 1, 1}) {
+            long from = (each - 1 - left) * 1000L;
+            String name = left == 1 ? "upload-logs-1" : "upload-logs-100";
+            measure(name, 10, false, 10, () -> chosen(choose, task, many, from, each * 1000L, 10, left));
+        }
+    }
+
+    private static double chosen(Method choose, Object task, List<UnifiedLog> logs, long from, long stable, int times, int expected) throws Exception {
+        long start = System.nanoTime();
+        for (int i = 0; i < times; i++) {
+            for (UnifiedLog log : logs) {
+                int found = ((List<?>) choose.invoke(task, log, from, stable)).size();
+                if (found != expected) throw new IllegalStateException(found + " segments, not " + expected);
+            }
+        }
+        return since(start);
+    }
+
     private static void memory() throws Exception {
         int count = quick ? 125 : 1000, further = 3;
         LogConfig config = config(Map.of());
@@ -761,6 +821,7 @@ public final class Main {
             case "append" -> append();
             case "read" -> read();
             case "index" -> index();
+            case "upload" -> upload();
             case "memory" -> memory();
             case "compact" -> compact();
             default -> throw new IllegalArgumentException(args[0]);

@@ -22,7 +22,7 @@ impl Figures {
 const MANY_FILES: &str = "load";
 
 /// Each runs in a process of its own; with the word of the rows that need it.
-const GROUPS: [(&str, &[&str]); 9] = [
+const GROUPS: [(&str, &[&str]); 10] = [
     ("recover", &["recover a segment", "verify"]),
     (MANY_FILES, &["recover 2,000", "load 2,000"]),
     ("snapshot", &["snapshot"]),

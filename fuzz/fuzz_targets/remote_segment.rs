@@ -16,7 +16,8 @@ use siltstone::uuid::Uuid;
 const START_OFFSET: i64 = 100;
 
 fuzz_target!(|bytes: &[u8]| {
-    let (store, layout) = (LocalTarget::new(Arc::new(SimDisk::new()), "/"), ObjectLayout::default());
+    let (store, layout) =
+        (LocalTarget::new(Arc::new(SimDisk::new()), "/"), ObjectLayout::default());
     let partition =
         RemotePartition { topic_id: Uuid::reserved(1), topic: "t".to_owned(), partition: 0 };
     let id = RemoteSegmentId { partition, segment_id: Uuid::reserved(2) };
@@ -51,7 +52,8 @@ fuzz_target!(|bytes: &[u8]| {
             let (root, options) = (Path::new("/"), IndexCacheOptions::default());
             RemoteIndexCache::open(Arc::new(disk), root, target, layout, options, 0)
         };
-        let (kept, fetched) = (open(disk).expect("a cache"), open(SimDisk::new()).expect("a cache"));
+        let (kept, fetched) =
+            (open(disk).expect("a cache"), open(SimDisk::new()).expect("a cache"));
         match (kept.get(&segment, 0), fetched.get(&segment, 0)) {
             (Ok(kept), Ok(fetched)) => {
                 assert_eq!(kept, fetched);

@@ -4,21 +4,19 @@
 use libfuzzer_sys::fuzz_target;
 
 // The verb is a binary: its modules are taken in as they are.
-mod scenario {
-    #[path = "../../../cli/src/scenario/answers.rs"]
-    pub(crate) mod answers;
-    #[path = "../../../cli/src/scenario/follower.rs"]
-    mod follower;
-    #[path = "../../../cli/src/scenario/input.rs"]
-    mod input;
-    #[path = "../../../cli/src/scenario/questions.rs"]
-    mod questions;
-    #[path = "../../../cli/src/scenario/retention.rs"]
-    mod retention;
-}
+#[path = "../../cli/src/scenario/answers.rs"]
+mod answers;
+#[path = "../../cli/src/scenario/follower.rs"]
+mod follower;
+#[path = "../../cli/src/scenario/input.rs"]
+mod input;
+#[path = "../../cli/src/scenario/questions.rs"]
+mod questions;
+#[path = "../../cli/src/scenario/retention.rs"]
+mod retention;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(answers) = scenario::answers::answer(bytes, 1_700_000_000_000) {
+    if let Ok(answers) = answers::answer(bytes, 1_700_000_000_000) {
         assert!(!answers.is_empty());
     }
 });

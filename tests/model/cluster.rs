@@ -272,6 +272,38 @@ impl Cluster {
         }
     }
 
+    /// Forgets what nothing depends on any more, so that states that differ in nothing else are
+    /// one.
+    pub(crate) fn forget(&mut self) {
+        let deleted = index(self.wanted_start).min(self.committed.len());
+        self.committed[..deleted].fill(-1);
+        self.remote.sort_unstable_by(|one, other| {
+            (one.start, one.end, &one.epochs).cmp(&(other.start, other.end, &other.epochs))
+        });
+        if self.leader.is_none_or(|leader| !self.isr[1 - leader]) {
+            self.follower_end = -1;
+        }
+        // It has said all that it says once the high watermark is beyond it.
+        if self.leader.is_none_or(|it| self.replicas[it].high_watermark >= self.epoch_start) {
+            self.epoch_start = 0;
+        }
+        for replica in &mut self.replicas {
+            if !replica.mark && replica.build.is_none() {
+                replica.snapshot = -1;
+            }
+            // The lag is for people to read.
+            if let Some(build) = &mut replica.build {
+                build.leader_end = 0;
+            }
+            if let Some(state) = &mut replica.state {
+                state.lag = state.lag.map(|_| 0);
+                // While it waits it would ignore an answer. With none on its way, nothing but the
+                // end of the delay can come first, or what makes the delay void.
+                state.delayed &= self.flight.is_some();
+            }
+        }
+    }
+
     pub(crate) fn metadata(&self) -> Vec<RemoteSegment> {
         self.remote.iter().enumerate().map(|(number, segment)| segment.metadata(number)).collect()
     }

@@ -16,10 +16,6 @@ use crate::cluster::{
 };
 use crate::rules::Broken;
 
-/// The last offset that is ever written, and one more.
-pub(crate) const END_MAX: i64 = 3;
-/// The last leader epoch.
-pub(crate) const EPOCH_MAX: i32 = 2;
 /// How many records a segment of a replica holds: two replicas cut their logs differently.
 pub(crate) const SEGMENT_RECORDS: [i64; 2] = [1, 2];
 /// `retention.bytes`: a record is a byte.
@@ -113,7 +109,7 @@ impl Cluster {
     }
 
     /// The leader deletes what retention says.
-    pub(crate) fn expire(&mut self, leader: usize, broken: Broken) -> bool {
+    pub(crate) fn expire(&mut self, leader: usize) -> bool {
         let metadata = self.metadata();
         let all: Vec<_> = metadata.iter().collect();
         let replica = &mut self.replicas[leader];
@@ -136,7 +132,7 @@ impl Cluster {
             is_being_copied: &|_| false,
             all_valid: false,
         });
-        let mut gone: Vec<u8> = plan
+        let gone: Vec<u8> = plan
             .deletes
             .iter()
             .map(|it| it.0)
@@ -151,13 +147,6 @@ impl Cluster {
             // The operator wants no more than this.
             self.wanted_start = self.wanted_start.max(start);
             replica.raise_start(start);
-        }
-        if !broken.keeps(Broken::MarkAndExpiry) {
-            let first = replica.epochs.first().map_or(0, |first| first.0);
-            let foreign = all
-                .iter()
-                .filter(|segment| segment.leader_epochs.iter().all(|entry| entry.epoch < first));
-            gone.extend(foreign.map(|segment| segment.id.segment_id.0[15]));
         }
         let mut number = 0;
         self.remote.retain(|_| {
@@ -370,13 +359,7 @@ impl Cluster {
             segment.holds(target.epoch, target.previous_offset)
                 || !broken.keeps(Broken::SegmentReachesTheStart)
         };
-        let mut segment = self.remote.iter().find(holds).cloned();
-        if segment.is_none() && !broken.keeps(Broken::SegmentIsFound) {
-            let end = target.previous_offset;
-            let epochs = vec![(target.epoch, end)];
-            segment = Some(Segment { start: end, end, epochs, records: vec![target.epoch] });
-        }
-        let Some(segment) = segment else {
+        let Some(segment) = self.remote.iter().find(holds).cloned() else {
             return self.step(number, &Event::AuxFailed(AuxFailure::SegmentNotFound), broken);
         };
         self.replicas[number].build =
@@ -401,7 +384,7 @@ impl Cluster {
 
     /// The next step of an installation.
     pub(crate) fn install(&mut self, number: usize, broken: Broken) -> Step {
-        let marks = broken.keeps(Broken::Mark) && broken.keeps(Broken::MarkAndExpiry);
+        let marks = broken.keeps(Broken::Mark);
         let replica = &mut self.replicas[number];
         let mut build = replica.build.take().expect("a build");
         let next = build.segment.end + 1;
@@ -413,9 +396,13 @@ impl Cluster {
                 replica.epochs.clone_from(&build.segment.epochs);
             }
             3 => {}
-            4 => replica.snapshot = next,
+            4 if broken.keeps(Broken::SnapshotIsInstalled) => replica.snapshot = next,
+            4 => {}
             _ => {
                 replica.mark = false;
+                if replica.snapshot != next {
+                    return Err(format!("no snapshot at {next}"));
+                }
                 let epochs = epochs_of(&replica.epochs);
                 let view = follower_view(replica, self.remote_on, &epochs);
                 if let Some(rule) = check_installed(&view, &build.target) {
@@ -447,7 +434,13 @@ impl Cluster {
         let mut view = follower_view(replica, remote_on, &epochs);
         hide_what_is_missing(&mut view, broken);
         let mut action = follower_step(&view, event);
-        if action != follower_step(&view, event) {
+        let mut again = view;
+        if !broken.keeps(Broken::RulesKeepNothing)
+            && let Action::Adopt(state) | Action::Truncate { state, .. } = action
+        {
+            again.state = Some(state);
+        }
+        if action != follower_step(&again, event) {
             return Err("the same question has two answers".to_owned());
         }
         if let (Action::Restart { .. }, Broken::StartAtLogStart, 0) = (action, broken, replica.end)
@@ -539,7 +532,7 @@ impl Cluster {
 
 /// A rule that is broken: the follower does not see that its log begins behind its leader's.
 fn hide_what_is_missing(view: &mut FollowerView<'_>, broken: Broken) {
-    if let Broken::Mark | Broken::MarkAndExpiry | Broken::ReadBeforeDrop = broken {
+    if let Broken::Mark | Broken::ReadBeforeDrop = broken {
         view.local_log_start_offset = 0;
     }
 }

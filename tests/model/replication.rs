@@ -12,7 +12,7 @@ use siltstone::replica::{
     validate_alter_partition,
 };
 
-use crate::search::{Model, faults, search};
+use crate::search::{Found, Model, faults, search};
 
 const BROKERS: usize = 3;
 const MIN_ISR: i32 = 2;
@@ -257,7 +257,7 @@ impl Model for Replication {
         group
     }
 
-    fn next(&self, state: &Group, found: &mut Vec<(String, Result<Group, String>)>) {
+    fn next(&self, state: &Group, found: &mut Found<Group>) {
         let broken = self.broken;
         if state.partition.partition_epoch > CHANGES_MAX || state.partition.recovering {
             return;
@@ -266,7 +266,7 @@ impl Model for Replication {
             let mut next = state.clone();
             event(&mut next);
             if next != *state {
-                found.push((name, Ok(next)));
+                found.push((name.into(), Ok(next)));
             }
         };
         let leads = state.leading().zip(state.leader.as_ref());

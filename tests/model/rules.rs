@@ -7,8 +7,6 @@ pub(crate) enum Broken {
     Nothing,
     /// A build leaves no mark, and a log that lacks its history is not looked for.
     Mark,
-    /// As `Mark`; and an expiration takes segments of epochs that are not known for foreign.
-    MarkAndExpiry,
     /// The local log is dropped before the objects are read, and a log that lacks its history is
     /// not looked for.
     ReadBeforeDrop,
@@ -18,12 +16,14 @@ pub(crate) enum Broken {
     DeletesAreUploaded,
     /// What is known to be in remote storage is still known after it was switched off.
     SwitchedOffIsForgotten,
-    /// Where no segment is found, the log starts there without one.
-    SegmentIsFound,
     /// Any segment will do.
     SegmentReachesTheStart,
     /// A build does not install the leader epochs.
     EpochsAreInstalled,
+    /// A build does not install the snapshot of producers.
+    SnapshotIsInstalled,
+    /// Asked again, a rule remembers what it said.
+    RulesKeepNothing,
     /// The answer to another fetch is acted on.
     StaleAnswersAreIgnored,
     /// The leader's high watermark is taken as it is.

@@ -93,6 +93,7 @@ fn plan(cache: &MetadataCache, event: &[u8]) {
         .collect();
     let epochs = LeaderEpochs::from_entries(&entries).expect("nothing negative");
     let log_start_offset = i64::from(event[4] % 64);
+    let is_being_copied = |id| id == Uuid::reserved(u64::from(event[5]));
     let plan = plan_expiry(&ExpiryInput {
         segments: &segments,
         epochs: &epochs,
@@ -106,7 +107,7 @@ fn plan(cache: &MetadataCache, event: &[u8]) {
         },
         retention_ms: i64::from(event[4]) - 1,
         now_ms: 200,
-        is_being_copied: &|id| id == Uuid::reserved(u64::from(event[5])),
+        is_being_copied: &is_being_copied,
         all_valid: false,
     });
     assert!(plan.new_log_start.is_none_or(|start| start > log_start_offset && start <= 400));

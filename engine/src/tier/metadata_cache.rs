@@ -168,8 +168,10 @@ impl MetadataCache {
     fn with_offset(&self, id: Uuid, epoch: i32, offset: i64) -> Option<&RemoteSegment> {
         let segment = self.segments.get(&id)?;
         let next = segment.leader_epochs.iter().find(|entry| entry.epoch > epoch);
-        let end = next.map_or(segment.end_offset, |next| next.start_offset.saturating_sub(1));
-        (offset <= end).then_some(segment)
+        // An epoch that begins behind the segment's end reaches no further than that, or a chain
+        // would find the same segment behind itself for ever.
+        let end = next.map_or(i64::MAX, |next| next.start_offset.saturating_sub(1));
+        (offset <= end.min(segment.end_offset)).then_some(segment)
     }
 
     /// The finished segments of `epoch` from the one with `offset` on, each the one that has the
@@ -330,6 +332,17 @@ pub(super) mod tests {
             segment(12, 201, 300, "2:201 3:240"),
             segment(13, 250, 400, "3:250 4:370"),
         ])
+    }
+
+    #[test]
+    fn an_epoch_that_begins_behind_the_end_of_its_segment_makes_no_chain_without_end() {
+        let mut cache = MetadataCache::new(partition());
+        cache.add(segment(1, 0, 28, "4:0 5:30 6:60")).unwrap();
+        cache.update(&update(1, CopyFinished)).unwrap();
+        assert_eq!(cache.segment(4, 28).map(|it| it.end_offset), Some(28));
+        assert_eq!(cache.segment(4, 29), None);
+        assert_eq!(cache.chain(4, 0).count(), 1);
+        assert_eq!(cache.next_with_txn_index(4, 0), None);
     }
 
     #[test]

@@ -8,6 +8,17 @@
 mod imp {
     pub(crate) use arc_swap::{ArcSwap, ArcSwapOption};
     pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
+
+    /// A number of this thread: those that run side by side mostly have different ones. For what
+    /// would else be written by all of them; nothing may depend on it.
+    pub(crate) fn thread_number() -> usize {
+        use atomic::{AtomicUsize, Ordering};
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+        }
+        NUMBER.try_with(|number| *number).unwrap_or(0)
+    }
 }
 
 #[cfg(any(loom, shuttle))]
@@ -25,6 +36,11 @@ mod imp {
 
     pub(crate) type ArcSwap<T> = Swap<Arc<T>>;
     pub(crate) type ArcSwapOption<T> = Swap<Option<Arc<T>>>;
+
+    /// The same for all: the checkers' threads come one after the other.
+    pub(crate) fn thread_number() -> usize {
+        0
+    }
 
     impl<P: Clone> Swap<P> {
         pub(crate) fn new(value: P) -> Self {
@@ -62,4 +78,4 @@ mod imp {
     }
 }
 
-pub(crate) use imp::{ArcSwap, ArcSwapOption, Mutex, MutexGuard, atomic};
+pub(crate) use imp::{ArcSwap, ArcSwapOption, Mutex, MutexGuard, atomic, thread_number};

@@ -183,10 +183,7 @@ fn few_segments_are_open_however_many_are_read() {
         assert_eq!(log.read(offset).place.offset, offset);
     }
     let open = log.log().segments().iter().filter(|segment| segment.is_open()).count();
-    assert_eq!(
-        open, 4,
-        "three that were read, with two files each, and the one that is written to"
-    );
+    assert_eq!(open, 5, "four that were read, with two files each, and the one that is written to");
 }
 
 #[test]

@@ -681,3 +681,49 @@ fn many_segments_are_read_with_few_descriptors() {
     assert!(node.disk.open_files_peak() < 500);
     assert!(node.stop(1).dirs.iter().all(|dir| dir.is_clean));
 }
+
+#[test]
+fn more_partitions_are_written_to_than_files_may_be_open() {
+    const LOGS: usize = 150;
+    let mut node = TestNode::on(siltstone::io::SimDisk::new(), 2);
+    node.open_files_max = 20;
+    // A call has a few files of its own beside what stays open, a flush at most as many again.
+    node.disk.limit_open_files(45);
+    node.start();
+    let topics: Vec<String> = (0..LOGS).map(|number| format!("t{number}")).collect();
+    let options =
+        FetchOptions { max_bytes: 1 << 20, isolation: Isolation::LogEnd, min_one_message: true };
+    for round in 0..3_i64 {
+        let logs: Vec<_> = topics.iter().map(|topic| node.log(topic)).collect();
+        for log in &logs {
+            assert_eq!(log.log_end_offset(), round * 4);
+            node.fill(log, 3);
+        }
+        // Opened again by a read, an append and a flush.
+        let leases: Vec<_> =
+            logs.iter().take(5).map(|log| log.locate(round * 4, &options).unwrap()).collect();
+        for log in &logs {
+            node.fill(log, 1);
+            let first = log.read(round * 4, &options).unwrap();
+            assert_eq!(first.bytes[..8], (round * 4).to_be_bytes());
+        }
+        let leased = leases.iter().map(|fetched| fetched.range.as_ref().unwrap());
+        assert!(
+            leased.into_iter().all(|range| range.read().unwrap()[..8] == (round * 4).to_be_bytes())
+        );
+        drop(leases);
+        assert!(node.engine().flush(&logs, node.now_ms).iter().all(Result::is_ok));
+        logs.iter().for_each(|log| drop(log.roll(node.now_ms).unwrap()));
+        assert!(logs.iter().all(|log| log.recovery_point() == round * 4 + 4));
+        assert!(node.engine().counters().open_files <= 20);
+        match round {
+            0 => assert!(node.stop(1).dirs.iter().all(|dir| dir.is_clean)),
+            _ => node.kill(),
+        }
+        if round < 2 {
+            node.start();
+            assert_eq!((node.report.opened, node.report.refused.len()), (LOGS, 0));
+        }
+    }
+    assert!(node.disk.open_files_peak() <= 45);
+}

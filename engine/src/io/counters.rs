@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::sync::thread_number;
+
 /// A snapshot of a disk's counts since it was made. They only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -31,9 +33,19 @@ pub struct Counters {
     pub ring_completions: u64,
 }
 
+/// Parts of each count: threads that count at the same time do not write to the same.
+const SHARES: usize = 8;
+
 /// The counts while they change. Relaxed: they order nothing.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
+    shares: [Share; SHARES],
+}
+
+/// What some of the threads have counted, in cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Share {
     opened: AtomicU64,
     reads: AtomicU64,
     bytes_read: AtomicU64,
@@ -47,53 +59,61 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    fn own(&self) -> &Share {
+        let own = self.shares.get(thread_number() % SHARES);
+        own.expect("a remainder is below the number of shares")
+    }
+
     pub(super) fn opened(&self) {
-        add(&self.opened, 1);
+        add(&self.own().opened, 1);
     }
 
     pub(super) fn read(&self, size_bytes: usize) {
-        add(&self.reads, 1);
-        add(&self.bytes_read, size_bytes);
+        add(&self.own().reads, 1);
+        add(&self.own().bytes_read, size_bytes);
     }
 
     pub(super) fn written(&self, size_bytes: usize) {
-        add(&self.writes, 1);
-        add(&self.bytes_written, size_bytes);
+        add(&self.own().writes, 1);
+        add(&self.own().bytes_written, size_bytes);
     }
 
     pub(super) fn synced(&self) {
-        add(&self.syncs, 1);
+        add(&self.own().syncs, 1);
     }
 
     pub(super) fn synced_directory(&self) {
-        add(&self.directory_syncs, 1);
+        add(&self.own().directory_syncs, 1);
     }
 
     pub(super) fn synced_filesystem(&self) {
-        add(&self.filesystem_syncs, 1);
+        add(&self.own().filesystem_syncs, 1);
     }
 
     pub(super) fn ring_submitted(&self) {
-        add(&self.ring_submissions, 1);
+        add(&self.own().ring_submissions, 1);
     }
 
     pub(super) fn ring_completed(&self) {
-        add(&self.ring_completions, 1);
+        add(&self.own().ring_completions, 1);
     }
 
     pub(super) fn snapshot(&self) -> Counters {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let get = |count: fn(&Share) -> &AtomicU64| {
+            let counts = self.shares.iter().map(|share| count(share).load(Ordering::Relaxed));
+            counts.fold(0, u64::wrapping_add)
+        };
         Counters {
-            opened: get(&self.opened),
-            reads: get(&self.reads),
-            bytes_read: get(&self.bytes_read),
-            writes: get(&self.writes),
-            bytes_written: get(&self.bytes_written),
-            syncs: get(&self.syncs),
-            directory_syncs: get(&self.directory_syncs),
-            filesystem_syncs: get(&self.filesystem_syncs),
-            ring_submissions: get(&self.ring_submissions),
-            ring_completions: get(&self.ring_completions),
+            opened: get(|share| &share.opened),
+            reads: get(|share| &share.reads),
+            bytes_read: get(|share| &share.bytes_read),
+            writes: get(|share| &share.writes),
+            bytes_written: get(|share| &share.bytes_written),
+            syncs: get(|share| &share.syncs),
+            directory_syncs: get(|share| &share.directory_syncs),
+            filesystem_syncs: get(|share| &share.filesystem_syncs),
+            ring_submissions: get(|share| &share.ring_submissions),
+            ring_completions: get(|share| &share.ring_completions),
         }
     }
 }

@@ -243,8 +243,8 @@ impl Log {
             Begun::Fits(fitting) => fitting,
         };
         let written = match batches.bytes {
-            Some(bytes) => writer.active.write(&[bytes]),
-            None => writer.active.write(&batches.parts()),
+            Some(bytes) => writer.active.write(&self.folder, &[bytes]),
+            None => writer.active.write(&self.folder, &batches.parts()),
         };
         self.end_append(writer, batches, fitting, written)
     }
@@ -303,7 +303,7 @@ impl Log {
             return Err(error.into());
         }
         writer.active.commit_txns(aborted);
-        writer.active.commit(&fitting.append);
+        writer.active.commit(&self.folder, &fitting.append);
         self.take_epochs(fitting.epochs);
         fitting.changes.commit(&mut writer.producers, &batches.views, batches.last_offset);
         writer.now_ms = fitting.now_ms;

@@ -355,7 +355,7 @@ impl<'a> Turn<'a> {
                 return Err((!is_group).then_some(Ok(info)));
             }
         };
-        match writer.active.begin_write() {
+        match writer.active.begin_write(&log.folder) {
             Ok((file, position)) => {
                 let parts = batches.parts();
                 Ok(Ready { turn: self, batches, parts, fitting, file, position })
@@ -377,7 +377,7 @@ impl Ready<'_, '_> {
     fn end(self, written: crate::Result<()>, queue: &mut Queue<'_, '_>, items: &mut [Item]) {
         let Turn { count, log, mut seat, .. } = self.turn;
         let outcome = seat.writer().map_err(AppendError::from).and_then(|writer| {
-            let written = writer.active.end_write(written);
+            let written = writer.active.end_write(&log.folder, written);
             log.end_append(writer, &self.batches, self.fitting, written)
         });
         drop(seat);

@@ -167,12 +167,11 @@ impl Log {
         (with_log, with_indexes): (bool, bool),
         work: &mut FlushWork,
     ) -> Result<()> {
-        let handles = segment.handles(&self.folder)?;
         // spec: segments 9.9. A flush makes the indexes of a segment that has none yet.
         let settings = self.config.load().segment();
-        ActiveSegment::touch_of(segment, &handles, &self.folder, &settings)?;
+        ActiveSegment::touch_of(segment, &self.folder, &settings)?;
         if with_log {
-            work.files.push(Arc::clone(handles.log()));
+            work.files.push(Arc::clone(segment.handles(&self.folder)?.log()));
         }
         if with_indexes && !segment.are_indexes_durable() {
             // What changes from here on is not known to be among what is synced.
@@ -190,11 +189,11 @@ impl Log {
         segment: &Arc<LogSegment>,
         files: &mut Vec<Arc<dyn File>>,
     ) -> Result<()> {
-        let handles = segment.handles(&self.folder)?;
         let settings = self.config.load().segment();
-        ActiveSegment::write_out_indexes(segment, &handles, &self.folder, &settings)?;
+        ActiveSegment::write_out_indexes(segment, &self.folder, &settings)?;
+        let handles = segment.handles(&self.folder)?;
         for role in [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex] {
-            files.extend(handles.index(segment, &self.folder, role)?);
+            files.extend(handles.index(segment, &self.folder, role)?.map(Arc::clone));
         }
         Ok(())
     }

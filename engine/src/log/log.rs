@@ -218,9 +218,10 @@ impl Log {
     ///
     /// Where remote storage is switched off, what was known to be there is forgotten: a local
     /// segment must not go as uploaded when it is switched on again.
-    pub fn set_config(&self, config: LogConfig) {
+    pub fn set_config(&self, config: impl Into<Arc<LogConfig>>) {
+        let config = config.into();
         let is_remote = config.remote_storage;
-        let old = self.config.swap(Arc::new(config));
+        let old = self.config.swap(config);
         if old.remote_storage && !is_remote {
             self.offsets.highest_remote.store(-1, Ordering::Release);
         }

@@ -34,7 +34,8 @@ const METADATA_BYTES_MAX: u64 = 64 << 10;
 const RECOVERIES_MAX: usize = 1 << 16;
 
 impl Log {
-    /// Opens the log in `dir`, which is made when it is missing.
+    /// Opens the log in `dir`, which is made when it is missing. Logs of one topic may share their
+    /// settings.
     ///
     /// # Errors
     /// `Corrupt` when recovery refuses the log; `Conflict` when the topic id is another one; what
@@ -43,9 +44,10 @@ impl Log {
     pub fn open(
         storage: Arc<dyn Storage>,
         dir: &Path,
-        config: LogConfig,
+        config: impl Into<Arc<LogConfig>>,
         options: &OpenOptions,
     ) -> Result<Log> {
+        let config = config.into();
         make_dir(&*storage, dir)?;
         let settled = settle(&*storage, dir)?;
         let options = &after(settled, options);
@@ -78,7 +80,7 @@ impl Log {
             if options.clean_shutdown { log_end } else { options.recovery_point.min(log_end) };
         let log = Log {
             folder,
-            config: ArcSwap::from_pointee(config),
+            config: ArcSwap::new(config),
             segments: ArcSwap::from_pointee(Segments::new(list)),
             offsets: Offsets::new(log_start, local_start, log_end),
             epochs_are_new: AtomicBool::new(true),
@@ -292,5 +294,8 @@ fn load_epochs(
     // spec: segments 5, step 7
     epochs.truncate_from_end(log_end);
     epochs.truncate_from_start(log_start);
-    Ok((Arc::new(epochs), Arc::new(saved)))
+    // Mostly they are the same, and kept once.
+    let saved = Arc::new(saved);
+    let epochs = if epochs == *saved { Arc::clone(&saved) } else { Arc::new(epochs) };
+    Ok((epochs, saved))
 }

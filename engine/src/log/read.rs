@@ -10,8 +10,8 @@ use super::segments::Segments;
 use crate::error::{Error, Kind, Result};
 use crate::index::AbortedTxn;
 use crate::io::{File, MapMode, MappedFile, cache};
-use crate::segment::log_segment::{SealedPin, SegmentHandles};
-use crate::segment::{BatchPlace, LogSegment};
+use crate::segment::handles::SealedPin;
+use crate::segment::{BatchPlace, Lease, LogSegment};
 
 /// How often a copy is tried again when the log is cut under it.
 const RETRIES_MAX: usize = 100;
@@ -53,14 +53,14 @@ pub struct OffsetPlace {
 /// Bytes of a log, in a file that stays open as long as this lives.
 #[derive(Clone, Debug)]
 pub struct FileRange {
-    handles: Arc<SegmentHandles>,
+    lease: Arc<Lease>,
     position: u64,
     size_bytes: u64,
     truncations: u32,
 }
 
-/// What keeps the file of a range open: its segment's open files.
-pub type RangeLease = SegmentHandles;
+/// What keeps the file of a range open.
+pub type RangeLease = Lease;
 
 /// Bytes of a sealed segment as memory: the pages of its file, not a copy. It keeps its file open
 /// through deletion, compaction and close, and keeps the log from being cut within the segment
@@ -127,7 +127,7 @@ impl FileRange {
     /// The file, to be read or sent from.
     #[must_use]
     pub fn file(&self) -> &dyn File {
-        &**self.handles.log()
+        self.lease.file()
     }
 
     /// The first byte.
@@ -146,7 +146,7 @@ impl FileRange {
     /// there now, or none.
     #[must_use]
     pub fn is_intact(&self) -> bool {
-        self.handles.truncations() == self.truncations
+        self.lease.truncations() == self.truncations
     }
 
     /// How often its segment had been cut when it was looked up.
@@ -158,7 +158,7 @@ impl FileRange {
     /// What keeps the file open, alone: for a host that carries position and size itself.
     #[must_use]
     pub fn into_lease(self) -> Arc<RangeLease> {
-        self.handles
+        self.lease
     }
 
     /// Copies the bytes; fewer when the log was cut meanwhile.
@@ -183,7 +183,7 @@ impl FileRange {
         if maps == MapMode::Never {
             return Ok(None);
         }
-        let Some(pin) = self.handles.pin() else { return Ok(None) };
+        let Some(pin) = self.lease.pin() else { return Ok(None) };
         // After the pin: from now on nobody cuts it.
         if !self.is_intact() {
             return Ok(None);
@@ -311,8 +311,8 @@ impl Log {
             None
         } else {
             let truncations = segment.truncations();
-            let handles = segment.handles(&self.folder)?;
-            Some(FileRange { handles, position: found.position, size_bytes, truncations })
+            let lease = segment.lease(&self.folder)?;
+            Some(FileRange { lease, position: found.position, size_bytes, truncations })
         };
         let aborted = match options.isolation {
             Isolation::Committed => {

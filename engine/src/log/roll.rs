@@ -76,7 +76,7 @@ impl Log {
         };
         self.durable().snapshots.extend(snapshot);
         self.segments.store(Arc::new(self.segments.load().with(Arc::clone(next.segment()))));
-        std::mem::replace(&mut writer.active, next).seal(&self.folder);
+        std::mem::replace(&mut writer.active, next).seal();
         Ok(base_offset)
     }
 

@@ -22,6 +22,7 @@ use crate::io::Storage;
 use crate::record::builder::{BatchBuilder, BatchOptions};
 use crate::record::codec::Compressor;
 use crate::record::validate::Batches;
+use crate::segment::OpenFiles;
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
@@ -31,6 +32,11 @@ fn log() -> Arc<Log> {
 }
 
 fn log_on(disk: &SimDisk) -> Arc<Log> {
+    log_with(disk, 100)
+}
+
+/// A log whose files are let go of when there are more.
+fn log_with(disk: &SimDisk, open_files_max: usize) -> Arc<Log> {
     let config = LogConfig {
         segment_bytes: 200,
         segment_index_bytes: 80,
@@ -38,7 +44,8 @@ fn log_on(disk: &SimDisk) -> Arc<Log> {
         file_delete_delay_ms: 0,
         ..LogConfig::default()
     };
-    let options = OpenOptions { now_ms: NOW_MS, ..OpenOptions::default() };
+    let open_files = OpenFiles::new(open_files_max);
+    let options = OpenOptions { now_ms: NOW_MS, open_files, ..OpenOptions::default() };
     Arc::new(Log::open(Arc::new(disk.clone()), Path::new("/orders-0"), config, &options).unwrap())
 }
 
@@ -78,8 +85,8 @@ fn read(log: &Log, offset: i64, isolation: Isolation) -> Option<i64> {
 }
 
 /// Whoever sees an end reads up to it, however the segments change meanwhile.
-fn an_end_that_is_seen_can_be_read(appends: usize, reads: usize) {
-    let log = log();
+fn an_end_that_is_seen_can_be_read(open_files_max: usize, appends: usize, reads: usize) {
+    let log = log_with(&SimDisk::new(), open_files_max);
     let writer = Arc::clone(&log);
     let writer = spawn(move || {
         for _ in 0..appends {
@@ -207,7 +214,12 @@ mod every_order {
 
     #[test]
     fn an_end_that_is_seen_can_be_read() {
-        model(|| super::an_end_that_is_seen_can_be_read(2, 1));
+        model(|| super::an_end_that_is_seen_can_be_read(100, 2, 1));
+    }
+
+    #[test]
+    fn files_are_let_go_of_while_they_are_used() {
+        model(|| super::an_end_that_is_seen_can_be_read(0, 2, 1));
     }
 
     #[test]
@@ -230,7 +242,12 @@ mod random_orders {
 
     #[test]
     fn an_end_that_is_seen_can_be_read() {
-        check(|| super::an_end_that_is_seen_can_be_read(7, 5));
+        check(|| super::an_end_that_is_seen_can_be_read(100, 7, 5));
+    }
+
+    #[test]
+    fn files_are_let_go_of_while_they_are_used() {
+        check(|| super::an_end_that_is_seen_can_be_read(0, 7, 5));
     }
 
     #[test]

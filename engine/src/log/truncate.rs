@@ -130,7 +130,7 @@ impl Log {
     /// A segment that was opened to be written to, and is not.
     fn put_back(&self, mut next: ActiveSegment) -> Result<()> {
         let outcome = next.finish_files(&self.folder);
-        next.seal(&self.folder);
+        next.seal();
         self.is_failed.fetch_or(outcome.is_err(), Ordering::AcqRel);
         outcome
     }

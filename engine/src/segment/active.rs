@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use super::folder::Folder;
-use super::index_tails::IndexTails;
-use super::log_segment::{LogSegment, SegmentHandles};
+use super::handles::SegmentHandles;
+use super::index_tails::{IndexTails, TailFiles};
+use super::log_segment::{Live, LogSegment, Tails};
 use super::name::FileRole;
 use super::recent::RecentBatches;
 use crate::error::{Error, Kind, Result};
@@ -48,7 +49,7 @@ pub struct RollParams {
 #[derive(Debug)]
 pub struct ActiveSegment {
     pub(super) segment: Arc<LogSegment>,
-    pub(super) handles: Arc<SegmentHandles>,
+    pub(super) tails: Arc<Tails>,
     pub(super) created_ms: i64,
     roll_jitter_ms: i64,
     /// The largest timestamp of the first batch.
@@ -82,12 +83,14 @@ impl ActiveSegment {
         };
         let segment = Arc::new(LogSegment::new(base_offset, 0));
         segment.begin_writing();
-        let handles = Arc::new(SegmentHandles::new(&segment, log.into(), folder.open_files()));
+        let handles = SegmentHandles::new(&segment, log.into(), folder.open_files());
         segment.set_max_timestamp(Some((NO_TIMESTAMP, base_offset)));
         for role in [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex] {
             segment.set_entry_count(role, Some(0));
         }
-        Ok(Self::with(segment, handles, true, settings, now_ms))
+        let active = Self::with(segment, handles, settings, now_ms);
+        folder.keep_count(&active.segment);
+        Ok(active)
     }
 
     /// Takes the last segment of a log that was loaded.
@@ -98,15 +101,13 @@ impl ActiveSegment {
         now_ms: i64,
     ) -> Result<Self> {
         // Other handles than those of its readers, who may hold its sealed indexes in memory.
-        let log = Arc::clone(segment.handles(folder)?.log());
+        let handles = segment.handles(folder)?;
         if !segment.begin_writing() {
             let message = "mapped slices of the segment are in use";
-            return Err(Error::new(Kind::Conflict, message).in_file(log.path()));
+            return Err(Error::new(Kind::Conflict, message).in_file(handles.log().path()));
         }
-        let handles = Arc::new(SegmentHandles::new(segment, log, folder.open_files()));
-        let is_empty = segment.size_bytes() == 0;
-        let segment = Arc::clone(segment);
-        let mut active = Self::with(segment, handles, is_empty, settings, now_ms);
+        let handles = handles.without_indexes();
+        let mut active = Self::with(Arc::clone(segment), handles, settings, now_ms);
         active.open_txn_index(folder)?;
         active.touch_indexes(folder, settings)?;
         Ok(active)
@@ -114,16 +115,17 @@ impl ActiveSegment {
 
     fn with(
         segment: Arc<LogSegment>,
-        handles: Arc<SegmentHandles>,
-        is_empty: bool,
+        handles: SegmentHandles,
         settings: &SegmentSettings,
         now_ms: i64,
     ) -> Self {
-        segment.set_recent(Some(RecentBatches::new(segment.base_offset(), is_empty)));
-        segment.set_handles(Arc::clone(&handles));
+        let recent = RecentBatches::new(segment.base_offset(), segment.size_bytes() == 0);
+        let tails = Arc::<Tails>::default();
+        segment.set_live(Some(Live { recent, tails: Arc::clone(&tails) }));
+        segment.set_handles(Arc::new(handles));
         ActiveSegment {
             segment,
-            handles,
+            tails,
             created_ms: now_ms,
             roll_jitter_ms: jitter(settings.segment_jitter_ms.min(settings.segment_ms)),
             rolling_timestamp: None,
@@ -135,7 +137,8 @@ impl ActiveSegment {
     }
 
     fn open_txn_index(&mut self, folder: &Folder) -> Result<()> {
-        let Some(file) = self.handles.index(&self.segment, folder, FileRole::TxnIndex)? else {
+        let handles = self.segment.handles(folder)?;
+        let Some(file) = handles.index(&self.segment, folder, FileRole::TxnIndex)? else {
             self.segment.set_entry_count(FileRole::TxnIndex, Some(0));
             return Ok(());
         };
@@ -158,12 +161,6 @@ impl ActiveSegment {
         &self.segment
     }
 
-    /// Its open files.
-    #[must_use]
-    pub fn handles(&self) -> &Arc<SegmentHandles> {
-        &self.handles
-    }
-
     /// The offset that its files are named after.
     #[must_use]
     pub fn base_offset(&self) -> i64 {
@@ -178,13 +175,29 @@ impl ActiveSegment {
 
     /// Makes the offset and the time index at their full length, where they are not there yet.
     pub fn touch_indexes(&self, folder: &Folder, settings: &SegmentSettings) -> Result<()> {
-        touch(&self.segment, &self.handles, folder, settings)
+        touch(&self.segment, &self.tails, folder, settings)
+    }
+
+    /// Does something with the growing ends of the indexes, where there are any.
+    pub(super) fn with_tails<T>(&self, act: impl FnOnce(&mut IndexTails) -> T) -> Option<T> {
+        self.tails.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(act)
+    }
+
+    /// The same with their files.
+    pub(super) fn with_tail_files<T>(
+        &self,
+        folder: &Folder,
+        act: impl FnOnce(&mut IndexTails, &TailFiles) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let base_offset = self.base_offset();
+        let open = |tails: &mut IndexTails| act(tails, &TailFiles::open(folder, base_offset)?);
+        self.with_tails(open).transpose()
     }
 
     /// Whether so many batches may each get an index entry and the segment is still not full.
     #[must_use]
     pub fn has_index_room(&self, batches: usize) -> bool {
-        self.handles.with_tails(|tails| tails.has_room(batches)) == Some(true)
+        self.with_tails(|tails| tails.has_room(batches)) == Some(true)
     }
 
     /// Whether what is to be appended belongs into a new segment. Indexes must have been touched.
@@ -200,7 +213,7 @@ impl ActiveSegment {
         let room = limit.saturating_sub(i64::try_from(append.size_bytes).unwrap_or(i64::MAX));
         let is_too_large = i64::try_from(size).unwrap_or(i64::MAX) > room;
         if is_too_large
-            || self.handles.with_tails(|tails| tails.is_full()) == Some(true)
+            || self.with_tails(|tails| tails.is_full()) == Some(true)
             || !is_addressable(self.base_offset(), append.last_offset)
         {
             return Ok(true);
@@ -231,25 +244,24 @@ impl ActiveSegment {
     /// Makes the indexes of a segment that is written to, where they are not there yet.
     pub fn touch_of(
         segment: &LogSegment,
-        handles: &SegmentHandles,
         folder: &Folder,
         settings: &SegmentSettings,
     ) -> Result<()> {
-        touch(segment, handles, folder, settings)
+        match segment.live() {
+            Some(live) => touch(segment, &live.tails, folder, settings),
+            None => Ok(()),
+        }
     }
 
     /// Writes the index entries that have gathered to their files, and makes these where they are
     /// missing: a flush does, of any segment.
     pub fn write_out_indexes(
-        segment: &LogSegment,
-        handles: &SegmentHandles,
+        segment: &Arc<LogSegment>,
         folder: &Folder,
         settings: &SegmentSettings,
     ) -> Result<()> {
-        touch(segment, handles, folder, settings)?;
-        let written = handles.with_tails(|tails| tails.write_out().map(|()| tails.written()));
-        written.transpose()?.inspect(|written| publish_entry_counts(segment, *written));
-        Ok(())
+        Self::touch_of(segment, folder, settings)?;
+        segment.write_out_tails(folder)
     }
 
     /// Brings the files to the form that they have while nothing is written to them: the entry of
@@ -257,81 +269,68 @@ impl ActiveSegment {
     /// segment may be written to afterwards all the same.
     pub fn finish_files(&mut self, folder: &Folder) -> Result<()> {
         // spec: segments 3.7
-        self.cut_what_failed()?;
-        let log = self.handles.log();
-        if log.metadata()?.size_bytes != self.size_bytes() {
-            log.set_size(self.size_bytes())?;
+        self.cut_what_failed(folder)?;
+        let handles = self.segment.handles(folder)?;
+        if handles.log().metadata()?.size_bytes != self.size_bytes() {
+            handles.log().set_size(self.size_bytes())?;
         }
         let known = self.segment.known_max_timestamp();
         let largest = known.map(|(timestamp_ms, offset)| TimeEntry { timestamp_ms, offset });
-        let finished =
-            self.handles.with_tails(|tails| tails.finish(largest).map(|()| tails.written()));
+        let finished = self.with_tail_files(folder, |tails, files| {
+            tails.finish(files, largest)?;
+            self.segment.publish_entry_counts(tails.written());
+            Ok(())
+        });
         // Also when it failed half way.
         self.segment.indexes_changed();
-        if let Some(written) = finished {
-            publish_entry_counts(&self.segment, written?);
-        }
+        finished?;
         self.cut_txn_file(folder)
     }
 
     /// Ends the writing: what readers share of it stays. Its files must be
     /// [finished](Self::finish_files).
-    pub fn seal(self, folder: &Folder) -> Arc<LogSegment> {
-        let segment = self.seal_open();
-        folder.open_files().opened(&segment);
-        segment
-    }
-
-    /// The same for a segment whose files are still to get their names: they stay open until it is
-    /// closed.
-    pub(crate) fn seal_open(self) -> Arc<LogSegment> {
-        *self.handles.tails.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    pub fn seal(self) -> Arc<LogSegment> {
+        // In this order: a flush that finds no tails must see that there are to be none any more.
+        self.segment.set_live(None);
+        *self.tails.lock().unwrap_or_else(PoisonError::into_inner) = None;
         for role in [FileRole::OffsetIndex, FileRole::TimeIndex] {
             self.segment.set_entry_count(role, None);
         }
         // That there is none needs no look at the disk any more.
         let txns = (self.txn_count == 0).then_some(0);
         self.segment.set_entry_count(FileRole::TxnIndex, txns);
-        self.segment.set_recent(None);
         self.segment.end_writing();
         self.segment
     }
 
     /// Lets go of all files.
     pub fn close(self) {
-        *self.handles.tails.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.segment.close();
+        *self.tails.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
 /// Makes the indexes of a segment that is written to, once.
 fn touch(
     segment: &LogSegment,
-    handles: &SegmentHandles,
+    tails: &Tails,
     folder: &Folder,
     settings: &SegmentSettings,
 ) -> Result<()> {
     // spec: segments 9.9. A new segment has only its log until something needs an index.
-    let mut tails = handles.tails.lock().unwrap_or_else(PoisonError::into_inner);
-    if tails.is_some() || segment.with_recent(|_| ()).is_none() {
+    let mut tails = tails.lock().unwrap_or_else(PoisonError::into_inner);
+    // A flush may have found it written to, and it was sealed meanwhile.
+    if tails.is_some() || !segment.is_live() {
         return Ok(());
     }
-    let offset = handles.index_or_new(segment, folder, FileRole::OffsetIndex)?;
-    let time = handles.index_or_new(segment, folder, FileRole::TimeIndex)?;
-    let opened = IndexTails::open(segment.base_offset(), (offset, time), settings.index_bytes);
+    let base_offset = segment.base_offset();
+    let files = TailFiles::open_or_make(folder, base_offset)?;
+    let opened = IndexTails::open(base_offset, &files, settings.index_bytes);
     segment.indexes_changed();
     let opened = opened?;
-    publish_entry_counts(segment, opened.written());
+    segment.publish_entry_counts(opened.written());
     *tails = Some(opened);
     Ok(())
-}
-
-pub(super) fn publish_entry_counts(
-    segment: &LogSegment,
-    (offset_entries, time_entries): (u32, u32),
-) {
-    segment.set_entry_count(FileRole::OffsetIndex, Some(offset_entries));
-    segment.set_entry_count(FileRole::TimeIndex, Some(time_entries));
 }
 
 /// A number of milliseconds below `limit_ms`, another one each time.

@@ -6,13 +6,15 @@
 
 use std::sync::Arc;
 
-use super::active::{ActiveSegment, LOG_BYTES_MAX, SegmentSettings, publish_entry_counts};
+use super::active::{ActiveSegment, LOG_BYTES_MAX, SegmentSettings};
 use super::folder::Folder;
+use super::handles::SegmentHandles;
+use super::log_segment::Live;
 use super::name::FileRole;
 use super::recent::BatchPlace;
 use crate::error::{Error, Kind, Result};
 use crate::index::{AbortedTxn, TimeEntry, txn};
-use crate::io::File;
+use crate::io::{File, OpenMode};
 use crate::record::validate::BatchView;
 use crate::units::is_addressable;
 
@@ -87,31 +89,32 @@ impl ActiveSegment {
     }
 
     /// Writes the bytes of an append behind the end. Nobody sees them yet.
-    pub fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
-        let (log, end) = self.begin_write()?;
-        self.end_write(log.write_parts_at(parts, end))
+    pub fn write(&mut self, folder: &Folder, parts: &[&[u8]]) -> Result<()> {
+        let (log, end) = self.begin_write(folder)?;
+        self.end_write(folder, log.write_parts_at(parts, end))
     }
 
     /// The file that the bytes of an append are to be written to, and where they begin.
     /// [`end_write`](Self::end_write) is told what came of it.
-    pub fn begin_write(&mut self) -> Result<(Arc<dyn File>, u64)> {
-        self.cut_what_failed()?;
-        Ok((Arc::clone(self.handles.log()), self.size_bytes()))
+    pub fn begin_write(&mut self, folder: &Folder) -> Result<(Arc<dyn File>, u64)> {
+        self.cut_what_failed(folder)?;
+        let log = |handles: &SegmentHandles| Ok(Arc::clone(handles.log()));
+        Ok((self.segment.with_handles(folder, log)?, self.size_bytes()))
     }
 
     /// Takes note of a write behind the end, and gives its outcome.
-    pub fn end_write(&mut self, written: Result<()>) -> Result<()> {
+    pub fn end_write(&mut self, folder: &Folder, written: Result<()>) -> Result<()> {
         if written.is_err() {
             self.is_dirty_behind = true;
             // Else what was written of it stays until the next append.
-            let _ = self.cut_what_failed();
+            let _ = self.cut_what_failed(folder);
         }
         written
     }
 
-    pub(super) fn cut_what_failed(&mut self) -> Result<()> {
+    pub(super) fn cut_what_failed(&mut self, folder: &Folder) -> Result<()> {
         if self.is_dirty_behind {
-            self.handles.log().set_size(self.size_bytes())?;
+            self.segment.handles(folder)?.log().set_size(self.size_bytes())?;
             self.is_dirty_behind = false;
         }
         Ok(())
@@ -129,7 +132,7 @@ impl ActiveSegment {
             );
             return Err(Error::new(Kind::InvalidArgument, message));
         }
-        let file = self.handles.index_or_new(&self.segment, folder, FileRole::TxnIndex)?;
+        let file = folder.open_or_make(self.base_offset(), FileRole::TxnIndex)?;
         let entries: Vec<u8> = aborted.iter().flat_map(AbortedTxn::encode).collect();
         let size = u64::try_from(txn::ENTRY_SIZE).unwrap_or(u64::MAX);
         let position = u64::from(self.txn_count).saturating_mul(size);
@@ -139,7 +142,8 @@ impl ActiveSegment {
 
     /// Takes back what [`write_txns`](Self::write_txns) wrote.
     pub fn forget_txns(&self, folder: &Folder) {
-        if let Ok(Some(file)) = self.handles.index(&self.segment, folder, FileRole::TxnIndex) {
+        let opened = folder.open(self.base_offset(), FileRole::TxnIndex, OpenMode::ReadWrite);
+        if let Ok(file) = opened {
             let size = u64::try_from(txn::ENTRY_SIZE).unwrap_or(u64::MAX);
             // Entries behind the count are written over by the next, and cut with the roll.
             let _ = file.set_size(u64::from(self.txn_count).saturating_mul(size));
@@ -158,32 +162,45 @@ impl ActiveSegment {
     }
 
     /// Takes an append whose bytes are written, and lets readers see it.
-    pub fn commit(&mut self, append: &SegmentAppend) {
+    pub fn commit(&mut self, folder: &Folder, append: &SegmentAppend) {
         let largest = append.largest;
         self.segment.set_max_timestamp(Some((largest.timestamp_ms, largest.offset)));
         if append.first_timestamp.is_some() {
             self.rolling_timestamp = append.first_timestamp;
         }
         self.bytes_since_index = append.bytes_since_index;
-        let written = self.handles.with_tails(|tails| {
-            for (place, largest) in &append.entries {
-                let position = u32::try_from(place.position).unwrap_or(u32::MAX);
-                tails.push(place.last_offset, position, *largest);
-            }
-            tails.written()
-        });
-        if let Some(written) = written {
-            publish_entry_counts(&self.segment, written);
-        }
         if !append.entries.is_empty() {
-            self.segment.indexes_changed();
+            self.push_entries(folder, append);
         }
-        if let Some(recent) = self.segment.recent() {
-            append.places.iter().for_each(|place| recent.push(place));
-        }
+        self.push_recent(&append.places);
         if let Some(last) = append.places.last() {
             self.segment.hint_end_offset(last.last_offset.saturating_add(1));
         }
         self.segment.set_size_bytes(append.end);
+    }
+
+    fn push_entries(&self, folder: &Folder, append: &SegmentAppend) {
+        let is_much = self.with_tails(|tails| {
+            for (place, largest) in &append.entries {
+                let position = u32::try_from(place.position).unwrap_or(u32::MAX);
+                tails.push(place.last_offset, position, *largest);
+            }
+            tails.must_write_out()
+        });
+        self.segment.indexes_changed();
+        if is_much == Some(true) {
+            // They stay gathered when it fails; a flush tries again and tells.
+            let _ = self.segment.write_out_tails(folder);
+        }
+    }
+
+    fn push_recent(&self, places: &[BatchPlace]) {
+        let Some(mut live) = self.segment.live() else { return };
+        if let Some(recent) = live.recent.grown_for(places.len()) {
+            self.segment.set_live(Some(Live { recent, tails: Arc::clone(&self.tails) }));
+            let Some(grown) = self.segment.live() else { return };
+            live = grown;
+        }
+        places.iter().for_each(|place| live.recent.push(place));
     }
 }

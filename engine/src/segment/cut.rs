@@ -4,9 +4,12 @@
 //! files are cut: readers and later appends go by what is known.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use super::active::{ActiveSegment, SegmentSettings, publish_entry_counts};
+use super::active::{ActiveSegment, SegmentSettings};
 use super::folder::Folder;
+use super::index_tails::{IndexTails, TailFiles};
+use super::log_segment::Live;
 use super::name::FileRole;
 use super::recent::RecentBatches;
 use crate::error::Result;
@@ -32,7 +35,7 @@ impl ActiveSegment {
         let place = self.segment.translate(folder, offset)?;
         let position = place.map_or(end, |place| place.position);
         let txns = self.txns_below(folder, offset)?;
-        let cut = self.handles.with_tails(|tails| tails.cut(offset)).transpose()?;
+        let cut = self.with_tail_files(folder, |tails, files| tails.cut(files, offset))?;
         let from = cut.as_ref().map_or(0, |cut| cut.largest_from);
         let last = cut.as_ref().map_or(self.none(), |cut| cut.last_time);
         let largest = self.largest_between(folder, from, position, last)?;
@@ -41,12 +44,13 @@ impl ActiveSegment {
             self.segment.truncated();
             self.segment.hint_end_offset(offset);
             self.segment.set_size_bytes(position);
-            self.segment.set_recent(Some(RecentBatches::new(self.base_offset(), position == 0)));
+            let recent = RecentBatches::new(self.base_offset(), position == 0);
+            self.segment.set_live(Some(Live { recent, tails: Arc::clone(&self.tails) }));
             self.is_dirty_behind = true;
         }
         if let Some(cut) = cut {
-            self.handles.with_tails(|tails| tails.keep(&cut));
-            publish_entry_counts(&self.segment, (cut.offset_count, cut.time_count));
+            self.with_tails(|tails| tails.keep(&cut));
+            self.segment.publish_entry_counts((cut.offset_count, cut.time_count));
         }
         (self.txn_count, self.txn_last_offset) = txns;
         self.segment.set_entry_count(FileRole::TxnIndex, Some(self.txn_count));
@@ -62,9 +66,11 @@ impl ActiveSegment {
     /// Cuts the files to what [`truncate_to`](Self::truncate_to) has left. May be done again when
     /// it fails; appends do the part of it that they depend on.
     pub fn cut_files(&mut self, folder: &Folder, settings: &SegmentSettings) -> Result<()> {
-        self.cut_what_failed()?;
-        let cut = self.handles.with_tails(|tails| tails.cut_files(settings.index_bytes));
-        let cut = cut.transpose().and_then(|_| self.cut_txn_file(folder));
+        self.cut_what_failed(folder)?;
+        let cut = |tails: &mut IndexTails, files: &TailFiles| {
+            tails.cut_files(files, settings.index_bytes)
+        };
+        let cut = self.with_tail_files(folder, cut).and_then(|_| self.cut_txn_file(folder));
         self.segment.indexes_changed();
         cut
     }
@@ -75,7 +81,8 @@ impl ActiveSegment {
 
     /// How many aborted transactions end before `offset`, and the end of the last of them.
     fn txns_below(&self, folder: &Folder, offset: i64) -> Result<(u32, Option<i64>)> {
-        let Some(file) = self.handles.index(&self.segment, folder, FileRole::TxnIndex)? else {
+        let handles = self.segment.handles(folder)?;
+        let Some(file) = handles.index(&self.segment, folder, FileRole::TxnIndex)? else {
             return Ok((0, None));
         };
         let count = usize::try_from(self.txn_count).unwrap_or(usize::MAX);
@@ -89,7 +96,8 @@ impl ActiveSegment {
     }
 
     pub(super) fn cut_txn_file(&self, folder: &Folder) -> Result<()> {
-        let Some(file) = self.handles.index(&self.segment, folder, FileRole::TxnIndex)? else {
+        let handles = self.segment.handles(folder)?;
+        let Some(file) = handles.index(&self.segment, folder, FileRole::TxnIndex)? else {
             return Ok(());
         };
         let size = u64::try_from(txn::ENTRY_SIZE).unwrap_or(u64::MAX);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
+use super::log_segment::LogSegment;
 use super::name::{FileName, FileRole, FileState};
 use super::open_files::OpenFiles;
 use crate::error::{Kind, Result};
@@ -85,6 +86,19 @@ impl Folder {
         }
     }
 
+    /// The same, made empty where it is missing.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(super) fn open_or_make(&self, offset: i64, role: FileRole) -> Result<Box<dyn File>> {
+        match self.open(offset, role, OpenMode::ReadWrite) {
+            Err(error) if error.kind() == Kind::NotFound => {
+                self.open(offset, role, OpenMode::CreateNew)
+            }
+            other => other,
+        }
+    }
+
     /// The path of a file of a segment.
     #[must_use]
     pub fn file(&self, offset: i64, role: FileRole) -> PathBuf {
@@ -99,5 +113,13 @@ impl Folder {
 
     pub(super) fn open_files(&self) -> &Arc<OpenFiles> {
         &self.open_files
+    }
+
+    /// Counts a segment whose files were opened among those that may be let go of. One that is to
+    /// get other names has to keep them: it could not be opened again.
+    pub(super) fn keep_count(&self, segment: &Arc<LogSegment>) {
+        if self.state == FileState::Live {
+            self.open_files.opened(segment);
+        }
     }
 }

@@ -3,22 +3,20 @@
 //! Entries gather in memory and go to the files a block at a time, and before anything depends on
 //! them: a flush, a roll, a close. Until then a reader scans a little further.
 
-use std::sync::Arc;
-
+use super::folder::Folder;
+use super::name::FileRole;
 use crate::bytes;
 use crate::error::Result;
 use crate::index::{OffsetEntries, TimeEntries, TimeEntry, offset, time};
-use crate::io::File;
+use crate::io::{File, OpenMode};
 use crate::units::{NO_TIMESTAMP, is_addressable};
 
 /// Entries of one index that gather in memory.
 const PENDING_ENTRIES_MAX: usize = 128;
 
-/// One index file that grows.
+/// One index file that grows, entries of so many bytes.
 #[derive(Debug)]
-pub(super) struct IndexTail {
-    file: Arc<dyn File>,
-    entry_size: usize,
+pub(super) struct IndexTail<const ENTRY_SIZE: usize> {
     max_count: u32,
     /// Entries in the file.
     written: u32,
@@ -27,31 +25,18 @@ pub(super) struct IndexTail {
     file_size: u64,
 }
 
-impl IndexTail {
+impl<const ENTRY_SIZE: usize> IndexTail<ENTRY_SIZE> {
     /// The tail of a file that holds `count` entries, with room for `max_size_bytes` of them.
-    fn open(
-        file: Arc<dyn File>,
-        entry_size: usize,
-        count: u32,
-        max_size_bytes: u32,
-    ) -> Result<Self> {
-        let size = u32::try_from(entry_size).unwrap_or(u32::MAX);
+    fn open(file: &dyn File, count: u32, max_size_bytes: u32) -> Result<Self> {
         let file_size = file.metadata()?.size_bytes;
-        let max_count = (max_size_bytes / size).max(count);
-        let mut tail = IndexTail {
-            file,
-            entry_size,
-            max_count,
-            written: count,
-            pending: Vec::new(),
-            file_size,
-        };
-        tail.set_file_size(u64::from(max_count))?;
+        let max_count = room(max_size_bytes, ENTRY_SIZE).max(count);
+        let mut tail = IndexTail { max_count, written: count, pending: Vec::new(), file_size };
+        tail.set_file_size(file, max_count)?;
         Ok(tail)
     }
 
     pub(super) fn count(&self) -> u32 {
-        let pending = self.pending.len() / self.entry_size;
+        let pending = self.pending.len() / ENTRY_SIZE;
         self.written.saturating_add(u32::try_from(pending).unwrap_or(u32::MAX))
     }
 
@@ -60,26 +45,26 @@ impl IndexTail {
         self.written
     }
 
-    fn push(&mut self, entry: &[u8]) {
-        self.pending.extend_from_slice(entry);
+    fn push(&mut self, entry: [u8; ENTRY_SIZE]) {
+        self.pending.extend_from_slice(&entry);
     }
 
     /// Writes what has gathered. It stays gathered when that fails.
-    fn write_out(&mut self) -> Result<()> {
+    fn write_out(&mut self, file: &dyn File) -> Result<()> {
         if !self.pending.is_empty() {
-            self.file.write_at(&self.pending, self.position(self.written))?;
+            file.write_at(&self.pending, Self::position(self.written))?;
             self.written = self.count();
             self.pending.clear();
-            self.file_size = self.file_size.max(self.position(self.written));
+            self.file_size = self.file_size.max(Self::position(self.written));
         }
         Ok(())
     }
 
     /// The bytes of the entries in the file.
-    fn read(&self) -> Result<Vec<u8>> {
-        let size = usize::try_from(self.position(self.written)).unwrap_or(usize::MAX);
+    fn read(&self, file: &dyn File) -> Result<Vec<u8>> {
+        let size = usize::try_from(Self::position(self.written)).unwrap_or(usize::MAX);
         let mut bytes = vec![0; size];
-        let read = self.file.read_at(&mut bytes, 0)?;
+        let read = file.read_at(&mut bytes, 0)?;
         bytes.truncate(read);
         Ok(bytes)
     }
@@ -89,18 +74,64 @@ impl IndexTail {
         self.written = self.written.min(count);
     }
 
+    /// Cuts the file to its entries, so that what was dropped reads as zeros, and gives it its full
+    /// length again.
+    fn cut_file(&mut self, file: &dyn File, max_size_bytes: u32) -> Result<()> {
+        self.set_file_size(file, self.written)?;
+        self.max_count = room(max_size_bytes, ENTRY_SIZE).max(self.written);
+        self.set_file_size(file, self.max_count)
+    }
+
     /// Gives the file the length of this many entries.
-    fn set_file_size(&mut self, count: u64) -> Result<()> {
-        let size = count.saturating_mul(u64::try_from(self.entry_size).unwrap_or(u64::MAX));
+    fn set_file_size(&mut self, file: &dyn File, count: u32) -> Result<()> {
+        let size = Self::position(count);
         if self.file_size != size {
-            self.file.set_size(size)?;
+            file.set_size(size)?;
             self.file_size = size;
         }
         Ok(())
     }
 
-    fn position(&self, count: u32) -> u64 {
-        u64::from(count).saturating_mul(u64::try_from(self.entry_size).unwrap_or(u64::MAX))
+    fn position(count: u32) -> u64 {
+        u64::from(count).saturating_mul(u64::try_from(ENTRY_SIZE).unwrap_or(u64::MAX))
+    }
+}
+
+/// The entries that so many bytes have room for.
+fn room(size_bytes: u32, entry_size: usize) -> u32 {
+    size_bytes / u32::try_from(entry_size).unwrap_or(u32::MAX).max(1)
+}
+
+/// The two files, open for as long as they are written to.
+#[derive(Debug)]
+pub struct TailFiles {
+    offset: Box<dyn File>,
+    time: Box<dyn File>,
+}
+
+impl TailFiles {
+    /// Two files that are open.
+    #[must_use]
+    pub fn new(offset: Box<dyn File>, time: Box<dyn File>) -> Self {
+        TailFiles { offset, time }
+    }
+
+    /// Opens the files, which are there.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(super) fn open(folder: &Folder, base_offset: i64) -> Result<Self> {
+        Self::each(|role| folder.open(base_offset, role, OpenMode::ReadWrite))
+    }
+
+    /// The same, made empty where they are missing.
+    pub(super) fn open_or_make(folder: &Folder, base_offset: i64) -> Result<Self> {
+        Self::each(|role| folder.open_or_make(base_offset, role))
+    }
+
+    fn each(open: impl Fn(FileRole) -> Result<Box<dyn File>>) -> Result<Self> {
+        let offset = open(FileRole::OffsetIndex)?;
+        Ok(TailFiles { offset, time: open(FileRole::TimeIndex)? })
     }
 }
 
@@ -108,8 +139,8 @@ impl IndexTail {
 #[derive(Debug)]
 pub struct IndexTails {
     base_offset: i64,
-    offset: IndexTail,
-    time: IndexTail,
+    offset: IndexTail<{ offset::ENTRY_SIZE }>,
+    time: IndexTail<{ time::ENTRY_SIZE }>,
     last_offset: i64,
     last_time: TimeEntry,
 }
@@ -131,22 +162,19 @@ impl IndexTails {
     ///
     /// # Errors
     /// What the files say.
-    pub fn open(
-        base_offset: i64,
-        (offset_file, time_file): (Arc<dyn File>, Arc<dyn File>),
-        max_size_bytes: u32,
-    ) -> Result<Self> {
-        let (offset_count, last) = last_entry(&*offset_file, offset::ENTRY_SIZE)?;
+    pub fn open(base_offset: i64, files: &TailFiles, max_size_bytes: u32) -> Result<Self> {
+        let (offset_file, time_file) = (&*files.offset, &*files.time);
+        let (offset_count, last) = last_entry(offset_file, offset::ENTRY_SIZE)?;
         let last_offset = last.map_or(base_offset, |entry| relative(base_offset, &entry, 0));
-        let (time_count, last) = last_entry(&*time_file, time::ENTRY_SIZE)?;
+        let (time_count, last) = last_entry(time_file, time::ENTRY_SIZE)?;
         let last_time = last.map_or(none(base_offset), |entry| TimeEntry {
             timestamp_ms: bytes::get_i64(&entry, 0).unwrap_or(NO_TIMESTAMP),
             offset: relative(base_offset, &entry, 8),
         });
         Ok(IndexTails {
             base_offset,
-            offset: IndexTail::open(offset_file, offset::ENTRY_SIZE, offset_count, max_size_bytes)?,
-            time: IndexTail::open(time_file, time::ENTRY_SIZE, time_count, max_size_bytes)?,
+            offset: IndexTail::open(offset_file, offset_count, max_size_bytes)?,
+            time: IndexTail::open(time_file, time_count, max_size_bytes)?,
             last_offset,
             last_time,
         })
@@ -171,9 +199,9 @@ impl IndexTails {
     /// Whether it is not full after so many more entries either.
     pub(super) fn has_room(&self, entries: usize) -> bool {
         let more = u32::try_from(entries).unwrap_or(u32::MAX);
-        let after = |tail: &IndexTail| tail.count().saturating_add(more);
-        after(&self.offset) < self.offset.max_count
-            && after(&self.time).saturating_add(1) < self.time.max_count
+        let after = |count: u32| count.saturating_add(more);
+        after(self.offset.count()) < self.offset.max_count
+            && after(self.time.count()).saturating_add(1) < self.time.max_count
     }
 
     fn offset_is_full(&self) -> bool {
@@ -192,17 +220,24 @@ impl IndexTails {
         let rises = self.offset.count() == 0 || last_offset > self.last_offset;
         let fits = is_addressable(self.base_offset, last_offset);
         if rises && fits && !self.offset_is_full() {
-            self.offset.push(&self.relative(last_offset).to_be_bytes());
-            self.offset.push(&position.to_be_bytes());
+            let entry = u64::from(self.relative(last_offset)) << 32 | u64::from(position);
+            self.offset.push(entry.to_be_bytes());
             self.last_offset = last_offset;
         }
         if !self.time_is_full() {
             self.push_time(largest);
         }
-        if self.offset.pending.len() >= PENDING_ENTRIES_MAX * offset::ENTRY_SIZE {
-            // They stay gathered when it fails; a flush tries again and tells.
-            let _ = self.write_out();
-        }
+    }
+
+    /// Whether so many entries have gathered that they are to be written.
+    #[must_use]
+    pub fn must_write_out(&self) -> bool {
+        self.offset.pending.len() >= PENDING_ENTRIES_MAX * offset::ENTRY_SIZE
+    }
+
+    /// Whether entries have gathered.
+    pub(super) fn has_gathered(&self) -> bool {
+        !self.offset.pending.is_empty() || !self.time.pending.is_empty()
     }
 
     fn push_time(&mut self, largest: TimeEntry) {
@@ -214,8 +249,11 @@ impl IndexTails {
         {
             return;
         }
-        self.time.push(&largest.timestamp_ms.to_be_bytes());
-        self.time.push(&self.relative(largest.offset).to_be_bytes());
+        let mut entry = [0; time::ENTRY_SIZE];
+        let (timestamp, offset) = entry.split_at_mut(8);
+        timestamp.copy_from_slice(&largest.timestamp_ms.to_be_bytes());
+        offset.copy_from_slice(&self.relative(largest.offset).to_be_bytes());
+        self.time.push(entry);
         self.last_time = largest;
     }
 
@@ -223,34 +261,34 @@ impl IndexTails {
     ///
     /// # Errors
     /// What the files say; nothing is lost.
-    pub fn write_out(&mut self) -> Result<()> {
-        self.offset.write_out()?;
-        self.time.write_out()
+    pub fn write_out(&mut self, files: &TailFiles) -> Result<()> {
+        self.offset.write_out(&*files.offset)?;
+        self.time.write_out(&*files.time)
     }
 
     /// Writes what has gathered and the entry of the largest timestamp, and cuts the files to
     /// their entries, as they are once the segment is not written to any more.
-    pub(super) fn finish(&mut self, largest: Option<TimeEntry>) -> Result<()> {
+    pub(super) fn finish(&mut self, files: &TailFiles, largest: Option<TimeEntry>) -> Result<()> {
         // spec: segments 3.7, onBecomeInactive. The last slot was kept for this entry.
         if let Some(largest) = largest
             && self.time.count() < self.time.max_count
         {
             self.push_time(largest);
         }
-        self.write_out()?;
-        self.offset.set_file_size(u64::from(self.offset.written))?;
-        self.time.set_file_size(u64::from(self.time.written))
+        self.write_out(files)?;
+        self.offset.set_file_size(&*files.offset, self.offset.written)?;
+        self.time.set_file_size(&*files.time, self.time.written)
     }
 
     /// Which entries stay when the log is cut at `offset`. What has gathered is written; nothing
     /// else changes.
-    pub(super) fn cut(&mut self, offset: i64) -> Result<IndexCut> {
-        self.write_out()?;
-        let offsets = self.offset.read()?;
+    pub(super) fn cut(&mut self, files: &TailFiles, offset: i64) -> Result<IndexCut> {
+        self.write_out(files)?;
+        let offsets = self.offset.read(&*files.offset)?;
         let entries = OffsetEntries::new(&offsets, self.base_offset);
         let offset_count = entries.count_below(offset);
         let last_offset = offset_count.checked_sub(1).and_then(|slot| entries.get(slot));
-        let times = self.time.read()?;
+        let times = self.time.read(&*files.time)?;
         let time_entries = TimeEntries::new(&times, self.base_offset);
         let time_count = time_entries.count_below(offset);
         let last_time = time_count.checked_sub(1).and_then(|slot| time_entries.get(slot));
@@ -276,14 +314,9 @@ impl IndexTails {
 
     /// Cuts the files to their entries, so that what was dropped reads as zeros, and gives them
     /// their full length again.
-    pub(super) fn cut_files(&mut self, max_size_bytes: u32) -> Result<()> {
-        for tail in [&mut self.offset, &mut self.time] {
-            tail.set_file_size(u64::from(tail.written))?;
-            let size = u32::try_from(tail.entry_size).unwrap_or(u32::MAX);
-            tail.max_count = (max_size_bytes / size).max(tail.written);
-            tail.set_file_size(u64::from(tail.max_count))?;
-        }
-        Ok(())
+    pub(super) fn cut_files(&mut self, files: &TailFiles, max_size_bytes: u32) -> Result<()> {
+        self.offset.cut_file(&*files.offset, max_size_bytes)?;
+        self.time.cut_file(&*files.time, max_size_bytes)
     }
 
     fn relative(&self, offset: i64) -> u32 {

@@ -3,13 +3,12 @@
 //! It costs little until it is used: no file is open and no index in memory. Readers and the writer
 //! share it; what the writer has appended becomes visible by [`LogSegment::size_bytes`], last.
 
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, PoisonError};
 
 use super::folder::Folder;
-use super::index_memory::IndexMemory;
-use super::index_tails::IndexTails;
+use super::handles::{Lease, SegmentHandles};
+use super::index_tails::{IndexTails, TailFiles};
 use super::name::FileRole;
-use super::open_files::OpenFiles;
 use super::recent::RecentBatches;
 use crate::error::{Error, Kind, Result};
 use crate::io::{File, OpenMode};
@@ -46,26 +45,21 @@ pub struct LogSegment {
     /// Its files have other names now, and others may have theirs.
     is_retired: AtomicBool,
     handles: ArcSwapOption<SegmentHandles>,
-    /// While the segment is written to.
-    recent: ArcSwapOption<RecentBatches>,
+    /// While it is written to.
+    live: ArcSwapOption<Live>,
 }
 
-/// The open files of a segment. Indexes are opened when they are needed.
+/// What a segment has while it is written to.
 #[derive(Debug)]
-pub struct SegmentHandles {
-    segment: Weak<LogSegment>,
-    open_files: Arc<OpenFiles>,
-    /// Somebody wanted them since they were looked at last.
-    is_used: AtomicBool,
-    log: Arc<dyn File>,
-    offset_index: OnceLock<Arc<dyn File>>,
-    time_index: OnceLock<Arc<dyn File>>,
-    txn_index: OnceLock<Arc<dyn File>>,
-    offset_memory: IndexMemory,
-    time_memory: IndexMemory,
-    /// The growing ends of the indexes while the segment is written to.
-    pub(super) tails: Mutex<Option<IndexTails>>,
+pub(super) struct Live {
+    /// The newest batches.
+    pub(super) recent: RecentBatches,
+    /// The growing ends of the indexes.
+    pub(super) tails: Arc<Tails>,
 }
+
+/// The growing ends of the indexes, once there are indexes.
+pub(super) type Tails = Mutex<Option<IndexTails>>;
 
 impl LogSegment {
     /// A segment whose log has `size_bytes`.
@@ -86,7 +80,7 @@ impl LogSegment {
             pins: AtomicU32::new(0),
             is_retired: AtomicBool::new(false),
             handles: ArcSwapOption::empty(),
-            recent: ArcSwapOption::empty(),
+            live: ArcSwapOption::empty(),
         }
     }
 
@@ -167,12 +161,13 @@ impl LogSegment {
         self.pins.fetch_and(!IS_WRITTEN, Ordering::AcqRel);
     }
 
-    fn pin(&self) -> bool {
+    /// Keeps the log from being cut; `false` while it is written to.
+    pub(super) fn pin(&self) -> bool {
         let may_pin = |pins: u32| (pins & IS_WRITTEN == 0).then(|| pins.checked_add(1)).flatten();
         self.pins.fetch_update(Ordering::AcqRel, Ordering::Acquire, may_pin).is_ok()
     }
 
-    fn unpin(&self) {
+    pub(super) fn unpin(&self) {
         self.pins.fetch_sub(1, Ordering::AcqRel);
     }
 
@@ -243,18 +238,47 @@ impl LogSegment {
         }
     }
 
-    /// The newest batches, while the segment is written to.
-    pub(super) fn recent(&self) -> Option<Arc<RecentBatches>> {
-        self.recent.load_full()
+    /// What it has while it is written to.
+    pub(super) fn live(&self) -> Option<Arc<Live>> {
+        self.live.load_full()
     }
 
-    /// The same for a look alone.
+    pub(super) fn set_live(&self, live: Option<Live>) {
+        self.live.store(live.map(Arc::new));
+    }
+
+    /// Whether it is written to.
+    pub(super) fn is_live(&self) -> bool {
+        self.live.load().is_some()
+    }
+
+    /// A look at the newest batches, while it is written to.
     pub(super) fn with_recent<T>(&self, look: impl FnOnce(&RecentBatches) -> T) -> Option<T> {
-        self.recent.load().as_deref().map(look)
+        self.live.load().as_deref().map(|live| look(&live.recent))
     }
 
-    pub(super) fn set_recent(&self, recent: Option<RecentBatches>) {
-        self.recent.store(recent.map(Arc::new));
+    /// Does something with the growing ends of the indexes, where there are any.
+    pub(super) fn with_tails<T>(&self, act: impl FnOnce(&mut IndexTails) -> T) -> Option<T> {
+        let live = self.live()?;
+        let mut tails = live.tails.lock().unwrap_or_else(PoisonError::into_inner);
+        tails.as_mut().map(act)
+    }
+
+    /// Writes the index entries that have gathered to their files.
+    pub(super) fn write_out_tails(self: &Arc<Self>, folder: &Folder) -> Result<()> {
+        let Some(live) = self.live() else { return Ok(()) };
+        let mut tails = live.tails.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(tails) = tails.as_mut() else { return Ok(()) };
+        if tails.has_gathered() {
+            tails.write_out(&TailFiles::open(folder, self.base_offset)?)?;
+        }
+        self.publish_entry_counts(tails.written());
+        Ok(())
+    }
+
+    pub(super) fn publish_entry_counts(&self, (offset_entries, time_entries): (u32, u32)) {
+        self.set_entry_count(FileRole::OffsetIndex, Some(offset_entries));
+        self.set_entry_count(FileRole::TimeIndex, Some(time_entries));
     }
 
     /// Says that it is no part of the log any more: files that are opened by its names from now on
@@ -270,7 +294,7 @@ impl LogSegment {
     }
 
     /// A file that was looked up by name is this segment's only if it is not retired yet.
-    fn check_own<T>(&self, opened: Result<T>, folder: &Folder) -> Result<T> {
+    pub(super) fn check_own<T>(&self, opened: Result<T>, folder: &Folder) -> Result<T> {
         // After the opening: whoever renames has retired the segment before.
         if self.is_retired.load(Ordering::Acquire) {
             let message = "the segment is no part of the log any more";
@@ -287,20 +311,44 @@ impl LogSegment {
     /// with.
     pub fn handles(self: &Arc<Self>, folder: &Folder) -> Result<Arc<SegmentHandles>> {
         if let Some(handles) = self.handles.load_full() {
-            if !handles.is_used.load(Ordering::Relaxed) {
-                handles.is_used.store(true, Ordering::Relaxed);
-            }
+            handles.used();
             return Ok(handles);
         }
+        self.open(folder)
+    }
+
+    /// Looks at its files, opened now if they are not open. Readers that only look do not disturb
+    /// each other.
+    pub(super) fn with_handles<T>(
+        self: &Arc<Self>,
+        folder: &Folder,
+        look: impl FnOnce(&SegmentHandles) -> Result<T>,
+    ) -> Result<T> {
+        if let Some(handles) = self.handles.load().as_deref() {
+            handles.used();
+            return look(handles);
+        }
+        look(&*self.open(folder)?)
+    }
+
+    /// A lease on its log, opened now if it is not open.
+    ///
+    /// # Errors
+    /// As [`handles`](Self::handles).
+    pub fn lease(self: &Arc<Self>, folder: &Folder) -> Result<Arc<Lease>> {
+        self.with_handles(folder, |handles| Ok(handles.lease()))
+    }
+
+    fn open(self: &Arc<Self>, folder: &Folder) -> Result<Arc<SegmentHandles>> {
         let opened = folder.open(self.base_offset, FileRole::Log, OpenMode::ReadWrite);
         let log = self.check_own(opened, folder)?.into();
         let handles = Arc::new(SegmentHandles::new(self, log, folder.open_files()));
-        self.handles.store(Some(Arc::clone(&handles)));
-        folder.open_files().opened(self);
+        self.set_handles(Arc::clone(&handles));
+        folder.keep_count(self);
         Ok(handles)
     }
 
-    /// Takes the open files of the segment that is written to, which stay open.
+    /// Takes open files, in the place of others that are counted already.
     pub(super) fn set_handles(&self, handles: Arc<SegmentHandles>) {
         self.handles.store(Some(handles));
     }
@@ -313,183 +361,17 @@ impl LogSegment {
 
     /// Whether its files were used since this was asked last.
     pub(super) fn was_used(&self) -> bool {
-        let handles = self.handles.load();
-        handles.as_ref().is_some_and(|handles| handles.is_used.swap(false, Ordering::Relaxed))
+        self.handles.load().as_deref().is_some_and(SegmentHandles::was_used)
     }
 
-    /// Lets go of its open files; leases keep theirs.
+    /// Lets go of its open files; leases keep the log, and whoever is at it.
     pub(super) fn let_go(&self) -> Option<Arc<SegmentHandles>> {
-        // The segment that is written to keeps its files.
-        if self.recent.load().is_some() { None } else { self.handles.swap(None) }
+        self.handles.swap(None)
     }
 
     /// Lets go of its files whatever it is used for.
     pub(crate) fn close(&self) {
-        self.recent.store(None);
+        self.live.store(None);
         self.handles.store(None);
-    }
-}
-
-/// Keeps the log of a sealed segment from being cut, and its file open.
-#[derive(Debug)]
-pub struct SealedPin {
-    handles: Arc<SegmentHandles>,
-    /// `None` when the segment is no part of a log any more: then nobody cuts it.
-    segment: Option<Arc<LogSegment>>,
-}
-
-impl SealedPin {
-    /// The log.
-    #[must_use]
-    pub fn log(&self) -> &Arc<dyn File> {
-        self.handles.log()
-    }
-}
-
-impl Drop for SealedPin {
-    fn drop(&mut self) {
-        if let Some(segment) = &self.segment {
-            segment.unpin();
-        }
-    }
-}
-
-impl Drop for SegmentHandles {
-    fn drop(&mut self) {
-        self.open_files.subtract(self.file_count());
-    }
-}
-
-impl SegmentHandles {
-    pub(super) fn new(
-        segment: &Arc<LogSegment>,
-        log: Arc<dyn File>,
-        open_files: &Arc<OpenFiles>,
-    ) -> Self {
-        open_files.add(1);
-        SegmentHandles {
-            segment: Arc::downgrade(segment),
-            open_files: Arc::clone(open_files),
-            is_used: AtomicBool::new(true),
-            log,
-            offset_index: OnceLock::new(),
-            time_index: OnceLock::new(),
-            txn_index: OnceLock::new(),
-            offset_memory: IndexMemory::default(),
-            time_memory: IndexMemory::default(),
-            tails: Mutex::new(None),
-        }
-    }
-
-    /// The log.
-    #[must_use]
-    pub fn log(&self) -> &Arc<dyn File> {
-        &self.log
-    }
-
-    /// How often the log was cut: see [`LogSegment::truncations`]. A segment that is no part of a
-    /// log any more is not cut.
-    #[must_use]
-    pub fn truncations(&self) -> u32 {
-        self.segment.upgrade().map_or(0, |segment| segment.truncations())
-    }
-
-    /// Keeps the log from being cut; `None` while the segment is written to.
-    #[must_use]
-    pub fn pin(self: &Arc<Self>) -> Option<SealedPin> {
-        let segment = self.segment.upgrade();
-        let is_sealed = segment.as_ref().is_none_or(|segment| segment.pin());
-        is_sealed.then(|| SealedPin { handles: Arc::clone(self), segment })
-    }
-
-    fn slot(&self, role: FileRole) -> &OnceLock<Arc<dyn File>> {
-        match role {
-            FileRole::OffsetIndex => &self.offset_index,
-            FileRole::TimeIndex => &self.time_index,
-            FileRole::TxnIndex | FileRole::Log | FileRole::Snapshot => &self.txn_index,
-        }
-    }
-
-    /// The entries of the offset or the time index of a sealed segment, if they are in memory or
-    /// worth it by now.
-    pub(super) fn index_in_memory(
-        &self,
-        segment: &LogSegment,
-        folder: &Folder,
-        role: FileRole,
-    ) -> Result<Option<&[u8]>> {
-        let memory = match role {
-            FileRole::OffsetIndex => &self.offset_memory,
-            _ => &self.time_memory,
-        };
-        if let Some(entries) = memory.entries() {
-            return Ok(Some(entries));
-        }
-        // While the segment is written to its indexes grow.
-        if segment.with_recent(|_| ()).is_some() {
-            return Ok(None);
-        }
-        let Some(file) = self.index(segment, folder, role)? else { return Ok(None) };
-        memory.load(&*file, file.metadata()?.size_bytes, folder.open_files())
-    }
-
-    /// An index file; `None` when there is none.
-    pub(crate) fn index(
-        &self,
-        segment: &LogSegment,
-        folder: &Folder,
-        role: FileRole,
-    ) -> Result<Option<Arc<dyn File>>> {
-        if let Some(file) = self.slot(role).get() {
-            return Ok(Some(Arc::clone(file)));
-        }
-        let opened = folder.open(segment.base_offset, role, OpenMode::ReadWrite);
-        // Without the check a reader of committed data would miss the index of transactions.
-        let file = match segment.check_own(Ok(opened), folder)? {
-            Ok(file) => file.into(),
-            Err(error) if error.kind() == Kind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        Ok(Some(self.keep(role, file)))
-    }
-
-    /// An index file, made empty when there is none.
-    pub(super) fn index_or_new(
-        &self,
-        segment: &LogSegment,
-        folder: &Folder,
-        role: FileRole,
-    ) -> Result<Arc<dyn File>> {
-        if let Some(file) = self.index(segment, folder, role)? {
-            return Ok(file);
-        }
-        let file: Arc<dyn File> =
-            folder.open(segment.base_offset, role, OpenMode::CreateNew)?.into();
-        Ok(self.keep(role, file))
-    }
-
-    /// Keeps an index file open; where another thread was first, its file.
-    fn keep(&self, role: FileRole, file: Arc<dyn File>) -> Arc<dyn File> {
-        let mut is_new = false;
-        let kept = self.slot(role).get_or_init(|| {
-            is_new = true;
-            file
-        });
-        if is_new {
-            self.open_files.add(1);
-            self.open_files.shrink();
-        }
-        Arc::clone(kept)
-    }
-
-    /// Its open files.
-    pub(super) fn file_count(&self) -> usize {
-        let indexes = [&self.offset_index, &self.time_index, &self.txn_index];
-        1 + indexes.iter().filter(|index| index.get().is_some()).count()
-    }
-
-    /// Does something with the growing ends of the indexes, where there are any.
-    pub(super) fn with_tails<T>(&self, act: impl FnOnce(&mut IndexTails) -> T) -> Option<T> {
-        self.tails.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(act)
     }
 }

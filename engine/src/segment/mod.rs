@@ -6,6 +6,7 @@ pub mod append;
 mod cut;
 pub mod damage;
 pub mod folder;
+pub mod handles;
 mod index_file;
 mod index_memory;
 pub mod index_tails;
@@ -19,6 +20,7 @@ mod walk;
 
 pub use active::{ActiveSegment, SegmentSettings};
 pub use folder::Folder;
+pub use handles::{Lease, SegmentHandles};
 pub use log_segment::LogSegment;
 pub use name::{FileName, FileRole, FileState};
 pub use open_files::OpenFiles;

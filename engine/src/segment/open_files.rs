@@ -14,15 +14,17 @@ const INDEX_BYTES_EACH_MAX: usize = INDEX_BYTES_MAX / 4;
 /// Fewer entries than this are not worth a look for those that are of no use any more.
 const FEW: usize = 64;
 
-/// The open files of segments, shared by all logs that are to share its limit. Sealed segments are
-/// let go of when there are too many, those that nobody used for a while first; the files of
-/// segments that are written to count, but stay open.
+/// The open files of segments, shared by all logs that are to share its limit. Segments are let go
+/// of when there are too many, those that nobody used for a while first. One that is written to is
+/// among them: what is not in its files yet stays in memory, and the next append opens its log
+/// again. The kernel tells of a write that failed on its way to the disk also to who opens the file
+/// later, as long as nobody was told.
 #[derive(Debug)]
 pub struct OpenFiles {
     count_max: usize,
     count: AtomicUsize,
-    /// Sealed segments that were opened, in the order in which they are looked at.
-    sealed: Mutex<VecDeque<Weak<LogSegment>>>,
+    /// Segments that were opened, in the order in which they are looked at.
+    opened: Mutex<VecDeque<Weak<LogSegment>>>,
     index_bytes: AtomicUsize,
 }
 
@@ -46,14 +48,15 @@ impl Drop for IndexRoom {
 }
 
 impl OpenFiles {
-    /// At most `count_max` files stay open, as far as sealed segments can give way: each has its
-    /// log and the indexes that were needed, up to four. The one that was opened last stays open.
+    /// At most `count_max` files stay open: a segment has its log and the indexes that were needed,
+    /// up to four. The one that was opened last stays open, and what somebody is at or has a lease
+    /// on until he is done.
     #[must_use]
     pub fn new(count_max: usize) -> Arc<Self> {
         Arc::new(OpenFiles {
             count_max,
             count: AtomicUsize::new(0),
-            sealed: Mutex::default(),
+            opened: Mutex::default(),
             index_bytes: AtomicUsize::new(0),
         })
     }
@@ -68,10 +71,16 @@ impl OpenFiles {
             |taken: usize| taken.checked_add(size_bytes).filter(|taken| *taken <= INDEX_BYTES_MAX);
         let taken = &self.index_bytes;
         while taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-            let oldest = self.sealed.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
+            let oldest = self.opened.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
             drop(oldest.upgrade().map(|segment| segment.let_go()));
         }
         Some(IndexRoom { open_files: Arc::clone(self), size_bytes })
+    }
+
+    /// How many may stay open.
+    #[must_use]
+    pub fn count_max(&self) -> usize {
+        self.count_max
     }
 
     /// Files that are open now, those that only a reader's lease keeps open too.
@@ -88,15 +97,15 @@ impl OpenFiles {
         self.count.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// Takes note of a segment that was opened, or that is not written to any more.
+    /// Takes note of a segment that was opened.
     pub(super) fn opened(&self, segment: &Arc<LogSegment>) {
-        let mut sealed = self.sealed.lock().unwrap_or_else(PoisonError::into_inner);
-        sealed.push_back(Arc::downgrade(segment));
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.push_back(Arc::downgrade(segment));
         // Segments that were deleted, or opened twice, are not to gather here.
-        if sealed.len() > FEW.max(self.count_max.saturating_mul(2)) {
-            sealed.retain(|segment| segment.upgrade().is_some_and(|segment| segment.is_open()));
+        if opened.len() > FEW.max(self.count_max.saturating_mul(2)) {
+            opened.retain(|segment| segment.upgrade().is_some_and(|segment| segment.is_open()));
         }
-        drop(sealed);
+        drop(opened);
         self.shrink();
     }
 
@@ -107,24 +116,24 @@ impl OpenFiles {
             return;
         }
         let mut dropped = Vec::new();
-        let mut sealed = self.sealed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let mut freed = 0;
         // A segment that was used since the last look gets a second chance.
-        let mut looks = sealed.len().saturating_mul(2);
-        while self.count().saturating_sub(freed) > self.count_max && sealed.len() > 1 && looks > 0 {
+        let mut looks = opened.len().saturating_mul(2);
+        while self.count().saturating_sub(freed) > self.count_max && opened.len() > 1 && looks > 0 {
             looks -= 1;
-            let Some(segment) = sealed.pop_front().and_then(|oldest| oldest.upgrade()) else {
+            let Some(segment) = opened.pop_front().and_then(|oldest| oldest.upgrade()) else {
                 continue;
             };
             if segment.was_used() {
-                sealed.push_back(Arc::downgrade(&segment));
+                opened.push_back(Arc::downgrade(&segment));
             } else if let Some(handles) = segment.let_go() {
                 freed += handles.file_count();
                 dropped.push(handles);
             }
         }
         // Files are closed when nobody waits for the lock.
-        drop(sealed);
+        drop(opened);
         drop(dropped);
     }
 }

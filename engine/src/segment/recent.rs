@@ -1,14 +1,15 @@
 //! Where are the newest batches of the segment that is written to?
 //!
 //! A ring of their places, so that a reader at the tail of a log needs no system call. One writer
-//! pushes, any number of readers look, and neither waits for the other.
+//! pushes, any number of readers look, and neither waits for the other. It is small at first: a
+//! larger one takes its place as batches come, until it is large enough for a busy log.
 
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Batches that are remembered. Readers trust half of them, so that a writer has the other half to
-/// go on before it overtakes a reader.
-const SLOTS: u64 = if cfg!(loom) { 4 } else { 128 };
-const TRUSTED: u64 = SLOTS / 2;
+/// Batches that are remembered at first, and at most. Readers trust half of them, so that a writer
+/// has the other half to go on before it overtakes a reader.
+const SLOTS_MIN: u64 = 4;
+const SLOTS_MAX: u64 = if cfg!(loom) { 4 } else { 128 };
 
 /// Where a batch lies in its segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,13 +58,34 @@ impl RecentBatches {
     /// yet.
     #[must_use]
     pub fn new(base_offset: i64, is_from_start: bool) -> Self {
+        Self::with_slots(base_offset, is_from_start, SLOTS_MIN)
+    }
+
+    fn with_slots(base_offset: i64, is_from_start: bool, slots: u64) -> Self {
         let slot = |_| Slot { offsets: AtomicU64::new(0), place: AtomicU64::new(0) };
-        RecentBatches {
-            base_offset,
-            is_from_start,
-            pushed: AtomicU64::new(0),
-            slots: (0..SLOTS).map(slot).collect(),
+        let slots = (0..slots).map(slot).collect();
+        RecentBatches { base_offset, is_from_start, pushed: AtomicU64::new(0), slots }
+    }
+
+    /// A larger ring with the same batches, if so many more do not fit without one that readers
+    /// trust being forgotten. The writer's.
+    #[must_use]
+    pub fn grown_for(&self, more: usize) -> Option<Self> {
+        let pushed = self.pushed.load(Ordering::Relaxed);
+        let more = u64::try_from(more).unwrap_or(SLOTS_MAX).min(SLOTS_MAX);
+        let wanted = pushed.saturating_add(more).saturating_mul(2).clamp(SLOTS_MIN, SLOTS_MAX);
+        let wanted = wanted.next_power_of_two();
+        if wanted <= self.slot_count() {
+            return None;
         }
+        // One that may still grow has forgotten nothing.
+        let grown = Self::with_slots(self.base_offset, self.is_from_start, wanted);
+        (0..pushed).for_each(|number| grown.push(&self.at(number)));
+        Some(grown)
+    }
+
+    fn slot_count(&self) -> u64 {
+        u64::try_from(self.slots.len()).unwrap_or(SLOTS_MAX)
     }
 
     /// Remembers the next batch. One writer at a time.
@@ -83,7 +105,8 @@ impl RecentBatches {
     #[must_use]
     pub fn find(&self, offset: i64) -> Recent {
         let end = self.pushed.load(Ordering::Acquire);
-        let first = end.saturating_sub(TRUSTED);
+        let slots = self.slot_count();
+        let first = end.saturating_sub(slots / 2);
         let (mut low, mut high) = (first, end);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -105,9 +128,10 @@ impl RecentBatches {
                 Recent::Found(batch)
             }
         };
-        // The slot of the n-th batch is written over from the moment that `SLOTS` more are there.
+        // The slot of the n-th batch is written over from the moment that as many more are there as
+        // there are slots.
         fence(Ordering::Acquire);
-        if self.pushed.load(Ordering::Relaxed) >= first + SLOTS { Recent::Unknown } else { found }
+        if self.pushed.load(Ordering::Relaxed) >= first + slots { Recent::Unknown } else { found }
     }
 
     fn at(&self, number: u64) -> BatchPlace {
@@ -124,7 +148,7 @@ impl RecentBatches {
     }
 
     fn slot(&self, number: u64) -> &Slot {
-        let slot = usize::try_from(number % SLOTS).unwrap_or(0);
+        let slot = usize::try_from(number % self.slot_count()).unwrap_or(0);
         self.slots.get(slot).expect("a remainder is below the number of slots")
     }
 }
@@ -153,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_found_by_every_offset_that_it_answers_for() {
-        let ring = RecentBatches::new(1000, true);
+        let ring = RecentBatches::with_slots(1000, true, SLOTS_MAX);
         assert_eq!(ring.find(1000), Recent::Behind);
         (0..3).for_each(|number| ring.push(&place(number)));
         for offset in 990..1008 {
@@ -173,16 +197,43 @@ mod tests {
         ring.push(&place(5));
         assert_eq!(ring.find(1049), Recent::Unknown, "a batch before may hold it");
         assert_eq!(ring.find(1050), Recent::Found(place(5)));
-        (6..1000).for_each(|number| ring.push(&place(number)));
+        let mut ring = ring;
+        for number in 6..1000 {
+            ring = ring.grown_for(1).unwrap_or(ring);
+            ring.push(&place(number));
+        }
         assert_eq!(ring.find(1050), Recent::Unknown);
-        let oldest = 1000 - i64::try_from(TRUSTED).unwrap();
+        assert_eq!(ring.slot_count(), SLOTS_MAX);
+        let oldest = 1000 - i64::try_from(SLOTS_MAX / 2).unwrap();
         assert_eq!(ring.find(1000 + oldest * 10), Recent::Found(place(oldest)));
         assert_eq!(ring.find(1000 + oldest * 10 - 1), Recent::Unknown);
     }
 
     #[test]
+    fn a_ring_that_grows_forgets_nothing_that_was_trusted() {
+        for is_from_start in [false, true] {
+            let mut ring = RecentBatches::new(1000, is_from_start);
+            assert_eq!(ring.slot_count(), SLOTS_MIN);
+            let mut pushed = 0;
+            for more in [1, 1, 1, 3, 5, 2, 40, 1, 9, 100, 1, 64] {
+                ring = ring.grown_for(more).unwrap_or(ring);
+                for _ in 0..more {
+                    ring.push(&place(pushed));
+                    pushed += 1;
+                }
+                let trusted = pushed.min(i64::try_from(SLOTS_MAX / 2).unwrap());
+                for number in pushed - trusted..pushed {
+                    let found = ring.find(1000 + number * 10);
+                    assert_eq!(found, Recent::Found(place(number)), "{number} of {pushed}");
+                }
+                assert_eq!(ring.find(1000 + pushed * 10), Recent::Behind);
+            }
+        }
+    }
+
+    #[test]
     fn a_reader_never_sees_half_of_a_batch() {
-        let ring = RecentBatches::new(1000, true);
+        let ring = RecentBatches::with_slots(1000, true, SLOTS_MAX);
         std::thread::scope(|scope| {
             scope.spawn(|| (0..200_000).for_each(|number| ring.push(&place(number))));
             let mut wanted = 0;

@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::folder::Folder;
+use super::handles::SegmentHandles;
 use super::index_file::IndexFile;
-use super::log_segment::{LogSegment, SegmentHandles};
+use super::log_segment::LogSegment;
 use super::name::FileRole;
 use super::recent::{BatchPlace, Recent};
 use super::walk::HeaderWalk;
@@ -42,8 +43,7 @@ impl LogSegment {
             Some(Recent::Behind) => return Ok(None),
             Some(Recent::Unknown) | None => {}
         }
-        let handles = self.handles(folder)?;
-        self.translate_in(&handles, folder, offset)
+        self.with_handles(folder, |handles| self.translate_in(handles, folder, offset))
     }
 
     fn translate_in(
@@ -89,9 +89,9 @@ impl LogSegment {
         let Some(file) = handles.index(self, folder, FileRole::OffsetIndex)? else {
             return Ok(none);
         };
-        let count = self.entry_count(FileRole::OffsetIndex, &*file, offset::ENTRY_SIZE)?;
+        let count = self.entry_count(FileRole::OffsetIndex, &**file, offset::ENTRY_SIZE)?;
         let key = |entry: &[u8]| relative(base_offset, entry, 0);
-        let index = IndexFile { file: &*file, entry_size: offset::ENTRY_SIZE, count, key };
+        let index = IndexFile { file: &**file, entry_size: offset::ENTRY_SIZE, count, key };
         let found = index.lower_bound(offset, self.guess_slot(offset, count))?;
         Ok(found.map_or(none, |(_, entry)| OffsetEntry {
             offset: relative(base_offset, &entry, 0),
@@ -113,9 +113,9 @@ impl LogSegment {
         look: impl FnOnce(&IndexFile<'_, fn(&[u8]) -> i64>) -> Result<T>,
     ) -> Result<Option<T>> {
         let Some(file) = handles.index(self, folder, FileRole::TimeIndex)? else { return Ok(None) };
-        let count = self.entry_count(FileRole::TimeIndex, &*file, time::ENTRY_SIZE)?;
+        let count = self.entry_count(FileRole::TimeIndex, &**file, time::ENTRY_SIZE)?;
         let key: fn(&[u8]) -> i64 = |entry| bytes::get_i64(entry, 0).unwrap_or(i64::MAX);
-        look(&IndexFile { file: &*file, entry_size: time::ENTRY_SIZE, count, key }).map(Some)
+        look(&IndexFile { file: &**file, entry_size: time::ENTRY_SIZE, count, key }).map(Some)
     }
 
     fn decode_time(&self, entry: Option<Vec<u8>>) -> TimeEntry {
@@ -135,10 +135,10 @@ impl LogSegment {
         if let Some(known) = self.known_max_timestamp() {
             return Ok(known);
         }
-        let handles = self.handles(folder)?;
-        let last = match handles.with_tails(|tails| tails.last_time()) {
+        let last = match self.with_tails(|tails| tails.last_time()) {
             Some(last) => last,
             None => {
+                let handles = self.handles(folder)?;
                 let last = self.time_index_file(&handles, folder, |index| index.last())?.flatten();
                 self.decode_time(last)
             }
@@ -313,19 +313,13 @@ impl LogSegment {
             return Ok(None);
         };
         // What has gathered in memory bounds a fetch, too.
-        if let Some(written) =
-            handles.with_tails(|tails| tails.write_out().map(|()| tails.written()))
-        {
-            let (offset_entries, time_entries) = written?;
-            self.set_entry_count(FileRole::OffsetIndex, Some(offset_entries));
-            self.set_entry_count(FileRole::TimeIndex, Some(time_entries));
-        }
-        let count = self.entry_count(FileRole::OffsetIndex, &*file, offset::ENTRY_SIZE)?;
+        self.write_out_tails(folder)?;
+        let count = self.entry_count(FileRole::OffsetIndex, &**file, offset::ENTRY_SIZE)?;
         // Kafka quirk: both are 32 bits, and their sum wraps.
         let narrow = |value: u64| i32::try_from(value).unwrap_or(i32::MAX);
         let target = i64::from(narrow(position).wrapping_add(narrow(size_bytes)));
         let key = |entry: &[u8]| i64::from(bytes::get_i32(entry, 4).unwrap_or(i32::MAX));
-        let index = IndexFile { file: &*file, entry_size: offset::ENTRY_SIZE, count, key };
+        let index = IndexFile { file: &**file, entry_size: offset::ENTRY_SIZE, count, key };
         let below = index.lower_bound(target.saturating_sub(1), count / 2)?;
         let mut slot = below.map_or(0, |(slot, _)| slot.saturating_add(1));
         // Kafka quirk: the first entry never counts as equal.
@@ -354,9 +348,9 @@ impl LogSegment {
             self.has_no_txns();
             return Ok(false);
         };
-        let count = self.entry_count(FileRole::TxnIndex, &*file, txn::ENTRY_SIZE)?;
+        let count = self.entry_count(FileRole::TxnIndex, &**file, txn::ENTRY_SIZE)?;
         let key = |_: &[u8]| 0;
-        let entries = IndexFile { file: &*file, entry_size: txn::ENTRY_SIZE, count, key }.all()?;
+        let entries = IndexFile { file: &**file, entry_size: txn::ENTRY_SIZE, count, key }.all()?;
         TxnEntries::new(&entries)
             .collect_aborted(fetch_offset, upper_bound, found)
             .map_err(|error| error.in_file(file.path()))

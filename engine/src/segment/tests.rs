@@ -46,8 +46,8 @@ fn reopen(folder: &Folder, mut active: ActiveSegment) -> ActiveSegment {
 fn append(folder: &Folder, active: &mut ActiveSegment, bytes: &[u8]) {
     let batches: Vec<BatchView<'_>> = Batches::new(bytes).map(|batch| batch.unwrap()).collect();
     let append = active.prepare(folder, &SETTINGS, &batches).unwrap();
-    active.write(&[bytes]).unwrap();
-    active.commit(&append);
+    active.write(folder, &[bytes]).unwrap();
+    active.commit(folder, &append);
 }
 
 /// Messages of magic 1 from an offset on.
@@ -130,7 +130,7 @@ fn an_offset_behind_the_last_batch_is_not_in_the_segment() {
         // What the writer remembers, and what the files say.
         assert_eq!(look(active.segment()), (found, 0));
         active.finish_files(&folder).unwrap();
-        assert_eq!(look(&active.seal(&folder)), (found, 0));
+        assert_eq!(look(&active.seal()), (found, 0));
     }
 }
 
@@ -141,7 +141,7 @@ fn a_batch_is_found_with_its_place_and_its_size() {
     let batches = [batch(0, 1), batch(1, 3), batch(4, 2), batch(50, 1)];
     batches.iter().for_each(|bytes| append(&folder, &mut active, bytes));
     active.finish_files(&folder).unwrap();
-    let sealed = active.seal(&folder);
+    let sealed = active.seal();
     let mut position = 0;
     for (bytes, offset) in batches.iter().zip([0, 1, 4, 50]) {
         let found = sealed.translate(&folder, offset).unwrap().unwrap();
@@ -149,7 +149,7 @@ fn a_batch_is_found_with_its_place_and_its_size() {
         assert_eq!((found.base_offset, found.position, found.size_bytes), (offset, position, size));
         // A walk that begins at the batch itself finds it, too.
         let mut from_there = None;
-        let mut see = |header: &BatchHeader, at, _: &super::log_segment::SegmentHandles| {
+        let mut see = |header: &BatchHeader, at, _: &super::SegmentHandles| {
             from_there = Some((header.last_offset() >= offset, at, u64::from(header.size_bytes)));
             Ok(std::ops::ControlFlow::Break(()))
         };
@@ -168,7 +168,7 @@ fn the_clock_of_a_segment_that_was_emptied_starts_anew() {
     active.truncate_to(&folder, &SETTINGS, 57, now_ms).unwrap();
     active.cut_files(&folder, &SETTINGS).unwrap();
     assert_eq!(active.time_waited(&folder, now_ms, -1).unwrap(), 0);
-    assert_eq!(active.handles().with_tails(|tails| tails.is_full()), Some(false));
+    assert_eq!(active.with_tails(|tails| tails.is_full()), Some(false));
     let roll = |active: &mut ActiveSegment, last_offset, now_ms| {
         let params = RollParams { max_timestamp_ms: -1, last_offset, size_bytes: 1024, now_ms };
         active.should_roll(&folder, &SETTINGS, &params).unwrap()
@@ -187,7 +187,7 @@ fn a_segment_without_timestamps_is_cut_and_filled_again() {
     active.truncate_to(&folder, &SETTINGS, 0, now_ms).unwrap();
     active.cut_files(&folder, &SETTINGS).unwrap();
     assert_eq!(active.time_waited(&folder, now_ms, -1).unwrap(), 0);
-    assert_eq!(active.handles().with_tails(|tails| tails.is_full()), Some(false));
+    assert_eq!(active.with_tails(|tails| tails.is_full()), Some(false));
     assert_eq!(active.segment().translate(&folder, 0).unwrap(), None);
     append(&folder, &mut active, &messages(40, -1, 2));
     assert_eq!(active.segment().translate(&folder, 41).unwrap().unwrap().last_offset, 41);

@@ -129,8 +129,8 @@ fn prebuilt(
         supply.spend(total, at_once, Offsets::Given, |bytes| {
             let views: std::result::Result<Vec<BatchView<'_>>, _> = Batches::new(bytes).collect();
             let append = active.prepare(&folder, &settings, &views?)?;
-            active.write(&[bytes])?;
-            active.commit(&append);
+            active.write(&folder, &[bytes])?;
+            active.commit(&folder, &append);
             Ok(())
         })
     })?;

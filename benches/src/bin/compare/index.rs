@@ -1,11 +1,10 @@
 //! Indexes in memory: look-ups, and the entries of a segment that grows.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use siltstone::index::{OffsetIndexBuilder, TimeEntry, TimeIndexBuilder};
 use siltstone::io::{Disk, OpenMode, Storage};
-use siltstone::segment::index_tails::IndexTails;
+use siltstone::segment::index_tails::{IndexTails, TailFiles};
 use siltstone_benches::batches::FIRST_TIMESTAMP_MS;
 use siltstone_benches::rounds::{Timing, rounds};
 use siltstone_benches::{Result, live_limits};
@@ -134,15 +133,18 @@ fn pairs(bench: &Bench) -> Result<Option<Row>> {
     let disk = Disk::new();
     let ours = rounds(bench.rounds(), || {
         let open = |name: &str| disk.open(&bench.work.join(name), OpenMode::Create);
-        let files = (Arc::from(open("offsets")?), Arc::from(open("times")?));
-        let mut tails = IndexTails::open(0, files, index_bytes)?;
+        let files = TailFiles::new(open("offsets")?, open("times")?);
+        let mut tails = IndexTails::open(0, &files, index_bytes)?;
         lap(|| {
             for number in 0..count {
                 let (offset, position) = (i64::try_from(number)? * 70 + 69, number * 1600);
                 let timestamp_ms = FIRST_TIMESTAMP_MS + i64::try_from(number)?;
                 tails.push(offset, u32::try_from(position)?, TimeEntry { timestamp_ms, offset });
+                if tails.must_write_out() {
+                    tails.write_out(&files)?;
+                }
             }
-            Ok(tails.write_out()?)
+            Ok(tails.write_out(&files)?)
         })
     })?;
     let limit = bench.time(|| {

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use siltstone::io::{Disk, MapMode, Storage};
-use siltstone::log::{Log, OpenOptions};
+use siltstone::log::{Log, LogConfig, OpenOptions};
 use siltstone::record::codec::Codec;
 use siltstone::segment::OpenFiles;
 use siltstone_benches::Result;
@@ -161,8 +161,11 @@ fn of_logs(home: &Path, count: u32) -> Result<()> {
         log.append_as_follower(&batch, 0, FIRST_TIMESTAMP_MS)?;
         Ok(())
     };
+    // As an engine keeps the settings of a topic.
+    let config = Arc::new(LogConfig::default());
     let mut open_one = |number: u32| -> Result<Log> {
-        let log = open(Arc::clone(&storage), &home.join(format!("log-{number}")), &options)?;
+        let dir = home.join(format!("log-{number}"));
+        let log = Log::open(Arc::clone(&storage), &dir, Arc::clone(&config), &options)?;
         grow(&log)?;
         Ok(log)
     };

@@ -27,7 +27,7 @@ pub struct EngineCounters {
     pub size_bytes: u64,
     /// Bytes of the segments that are not known to be durable.
     pub dirty_bytes: u64,
-    /// Sealed segments whose files are open.
+    /// Segments whose files are open.
     pub open_segments: u64,
     /// Files of segments that are open.
     pub open_files: u64,

@@ -124,6 +124,11 @@ impl Engine {
     ) {
         let mut partitions = self.write();
         let topic = partitions.name(topic);
+        // Logs of a topic mostly have the same settings, which are kept once.
+        let like = partitions.first_of(&topic).map(|entry| entry.log.config());
+        if let Some(like) = like.filter(|like| *like == log.config()) {
+            log.set_config(like);
+        }
         let entry = Entry {
             topic: Arc::clone(&topic),
             partition,

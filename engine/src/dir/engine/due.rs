@@ -21,7 +21,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::checkpoints::CheckpointFile;
 use super::directory::LogDir;
 use super::engine::Engine;
-use super::flush::flush_to;
 use super::partitions::Entry;
 use super::remove::Removal;
 use crate::error::{Error, Kind, Result};
@@ -233,7 +232,7 @@ impl Engine {
         match (&work.target, work.kind) {
             (Target::Logs(_, logs), _) => {
                 let logs: Vec<(&Log, i64)> = logs.iter().map(|(log, end)| (&**log, *end)).collect();
-                flush_to(&*self.storage, &logs, now_ms).into_iter().collect()
+                self.flush_to(&logs, now_ms).into_iter().collect()
             }
             (Target::Log(entry), WorkKind::DeleteFiles) => {
                 entry.log.delete_due_files(now_ms).map(drop)

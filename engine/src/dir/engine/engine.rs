@@ -151,9 +151,9 @@ impl Engine {
     /// Gives the logs of a topic other settings. Those that are not to be compacted any more are
     /// not from now on.
     pub fn set_config(&self, topic: &str, config: &LogConfig) {
-        let partitions = self.read();
+        let (partitions, config) = (self.read(), Arc::new(config.clone()));
         for entry in partitions.entries().filter(|entry| &*entry.topic == topic) {
-            entry.log.set_config(config.clone());
+            entry.log.set_config(Arc::clone(&config));
             if !config.compact {
                 entry.log.pause_compaction();
                 entry.log.resume_compaction();

@@ -8,8 +8,10 @@ use crate::error::Result;
 use crate::io::{File, Storage};
 use crate::log::{FlushWork, Log};
 
-/// Logs whose files are open at once for a flush.
-const GROUP: usize = 256;
+/// Logs whose files are open at once for a flush: so many at most.
+const GROUP_MAX: usize = 256;
+/// The files of a segment.
+const FILES_EACH: usize = 4;
 
 impl Engine {
     /// Makes logs durable up to their ends, all together; one result each, in order.
@@ -20,18 +22,15 @@ impl Engine {
     pub fn flush(&self, logs: &[Arc<Log>], now_ms: i64) -> Vec<Result<()>> {
         let ends: Vec<(&Log, i64)> =
             logs.iter().map(|log| (&**log, log.log_end_offset())).collect();
-        flush_to(&*self.storage, &ends, now_ms)
+        self.flush_to(&ends, now_ms)
     }
-}
 
-/// Makes each log durable up to an offset, exclusive.
-pub(super) fn flush_to(
-    storage: &dyn Storage,
-    logs: &[(&Log, i64)],
-    now_ms: i64,
-) -> Vec<Result<()>> {
-    let groups = logs.chunks(GROUP);
-    groups.flat_map(|group| flush_group(storage, group, now_ms)).collect()
+    /// Makes each log durable up to an offset, exclusive.
+    pub(super) fn flush_to(&self, logs: &[(&Log, i64)], now_ms: i64) -> Vec<Result<()>> {
+        let group = (self.open_files.count_max() / FILES_EACH).clamp(1, GROUP_MAX);
+        let groups = logs.chunks(group);
+        groups.flat_map(|group| flush_group(&*self.storage, group, now_ms)).collect()
+    }
 }
 
 fn flush_group(storage: &dyn Storage, logs: &[(&Log, i64)], now_ms: i64) -> Vec<Result<()>> {

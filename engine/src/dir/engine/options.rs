@@ -39,8 +39,9 @@ pub struct EngineOptions<'a> {
     pub producers: ProducerStateConfig,
     /// Whether what recovery cuts off is kept beside, in `.log.lost` files.
     pub keep_lost: bool,
-    /// Files of segments that may be open at once, in all logs. Those that are written to stay
-    /// open even beyond that.
+    /// Files of segments that may stay open, in all logs, those that are written to too: of more
+    /// partitions than that, those that nobody uses have no file open. A call has a few more while
+    /// it lasts, a flush of many logs at most as many again.
     pub open_files_max: usize,
     /// `log.segment.delete.delay.ms`: how long the folder of a deleted log stays.
     pub folder_delete_delay_ms: i64,

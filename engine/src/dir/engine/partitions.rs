@@ -123,6 +123,12 @@ impl Partitions {
         }
     }
 
+    /// The first open log of a topic.
+    pub(super) fn first_of(&self, topic: &str) -> Option<&Arc<Entry>> {
+        let mut slots = self.topics.get(topic)?.values();
+        slots.find_map(|slot| slot.current.as_ref()?.entry())
+    }
+
     /// Puts a log in its place, and gives what was there.
     pub(super) fn put(
         &mut self,

@@ -55,8 +55,8 @@ impl Cleaned {
             .map_err(|error| Error::corrupt(error.to_string()))?;
         let Some(last) = views.last() else { return Ok(()) };
         let append = self.active.prepare(&self.folder, &self.settings, &views)?;
-        self.active.write(&[batches])?;
-        self.active.commit(&append);
+        self.active.write(&self.folder, &[batches])?;
+        self.active.commit(&self.folder, &append);
         self.next_offset = last.header.next_offset();
         Ok(())
     }
@@ -64,23 +64,24 @@ impl Cleaned {
     /// Makes it durable with the date of the last segment that went into it.
     pub(super) fn finish(mut self, modified_ms: i64) -> Result<CleanSegment> {
         self.active.finish_files(&self.folder)?;
-        let handles = Arc::clone(self.active.handles());
+        let handles = self.active.segment().handles(&self.folder)?;
         let changes = self.active.segment().index_changes();
         let mut files: Vec<Arc<dyn File>> = vec![Arc::clone(handles.log())];
         for role in [FileRole::OffsetIndex, FileRole::TimeIndex] {
-            files.extend(handles.index(self.active.segment(), &self.folder, role)?);
+            files.extend(handles.index(self.active.segment(), &self.folder, role)?.map(Arc::clone));
         }
         for file in &files {
             file.set_modified(modified_ms)?;
         }
-        files.extend(handles.index(self.active.segment(), &self.folder, FileRole::TxnIndex)?);
+        let txns = handles.index(self.active.segment(), &self.folder, FileRole::TxnIndex)?;
+        files.extend(txns.map(Arc::clone));
         let files: Vec<&dyn File> = files.iter().map(|file| &**file).collect();
         let storage = self.folder.storage();
         storage.sync_files(&files).into_iter().collect::<Result<()>>()?;
         self.active.segment().indexes_synced(changes);
         // Names, too: a `.log.swap` must never be there without the others.
         storage.sync_dir(&self.folder.path())?;
-        Ok(CleanSegment { segment: self.active.seal_open(), next_offset: self.next_offset })
+        Ok(CleanSegment { segment: self.active.seal(), next_offset: self.next_offset })
     }
 }
 

@@ -386,7 +386,7 @@ typedef struct silt_offsets {
     int64_t high_watermark;      /* exclusive */
     int64_t last_stable_offset;  /* exclusive */
     int64_t log_end_offset;      /* the offset of the next record */
-    int64_t recovery_point;      /* what lies before is durable */
+    int64_t recovery_point;      /* what lies before is durable: for the checkpoint */
     int64_t highest_remote_offset; /* -1 when nothing is known to be uploaded */
     uint64_t size_bytes;
 } silt_offsets_t;

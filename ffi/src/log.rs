@@ -349,7 +349,7 @@ pub unsafe extern "C" fn silt_log_offsets(
             high_watermark: log.high_watermark(),
             last_stable_offset: log.last_stable_offset(),
             log_end_offset: log.log_end_offset(),
-            recovery_point: log.recovery_point(),
+            recovery_point: log.recovery_point_to_save(),
             highest_remote_offset: log.highest_remote_offset(),
             size_bytes: segments.size_bytes(),
         };

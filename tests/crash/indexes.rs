@@ -80,22 +80,48 @@ fn an_index_that_was_written_but_not_synced_is_not_trusted() {
     log.flush(false, NOW_MS).expect("a flush");
     assert_eq!(log.recovery_point(), BATCHES);
     assert_eq!(synced_from(&disk, first), ["log"], "the indexes are made anew after a crash");
+    // What is written down stays within the segment.
+    let saved = log.recovery_point_to_save();
+    assert_eq!(saved, BATCHES - 1);
     for seed in SEEDS {
         let left = disk.after_crash(seed);
-        check(&left, &open(&left, BATCHES), &format!("flushed, seed {seed}"));
+        check(&left, &open(&left, saved), &format!("flushed, seed {seed}"));
     }
-    // The next segment begins at the recovery point: from now on the indexes are trusted.
+    // The next segment begins at the end of what is durable, and nothing was synced for it.
     let first = disk.operations().len();
     log.roll(NOW_MS).expect("a roll");
-    assert_eq!(synced_from(&disk, first), ["index", "timeindex"]);
+    assert_eq!(synced_from(&disk, first), [""; 0], "nobody waits for the disk in a roll");
+    assert_eq!((log.recovery_point(), log.recovery_point_to_save()), (saved, saved));
     for seed in SEEDS {
         let left = disk.after_crash(seed);
-        check_trusted(&disk, &left, &format!("rolled, seed {seed}"));
-        check(&left, &open(&left, BATCHES), &format!("rolled, seed {seed}"));
+        check(&left, &open(&left, saved), &format!("rolled, seed {seed}"));
+    }
+    let first = disk.operations().len();
+    log.flush(false, NOW_MS).expect("a flush");
+    assert_eq!(synced_from(&disk, first), ["log", "index", "timeindex", "snapshot"]);
+    assert_eq!((log.recovery_point(), log.recovery_point_to_save()), (BATCHES, BATCHES));
+    for seed in SEEDS {
+        let left = disk.after_crash(seed);
+        check_trusted(&disk, &left, &format!("left behind, seed {seed}"));
+        check(&left, &open(&left, BATCHES), &format!("left behind, seed {seed}"));
     }
     let first = disk.operations().len();
     log.flush(false, NOW_MS).expect("a flush");
     assert_eq!(synced_from(&disk, first), [""; 0], "nothing has changed");
+}
+
+#[test]
+fn with_all_files_flushed_the_recovery_point_is_written_down_as_it_is() {
+    let disk = SimDisk::new();
+    let log = open(&disk, 0);
+    fill(&log);
+    log.flush(true, NOW_MS).expect("a flush");
+    assert_eq!(log.recovery_point_to_save(), BATCHES);
+    for seed in SEEDS {
+        let left = disk.after_crash(seed);
+        check_trusted(&disk, &left, &format!("flushed, seed {seed}"));
+        check(&left, &open(&left, BATCHES), &format!("flushed, seed {seed}"));
+    }
 }
 
 #[test]
@@ -137,24 +163,27 @@ fn a_sync_of_indexes_that_fails_ends_the_writing() {
         let log = open(&disk, 0);
         fill(&log);
         log.flush(false, NOW_MS).expect("a flush");
-        // Where a roll syncs is learnt from another one.
+        log.roll(NOW_MS).expect("a roll");
+        let point = log.recovery_point_to_save();
+        // Where the flush syncs is learnt from another log.
         let probe = SimDisk::new();
         let other = open(&probe, 0);
         fill(&other);
         other.flush(false, NOW_MS).expect("a flush");
         other.roll(NOW_MS).expect("a roll");
+        let before = disk.operation_count();
+        other.flush(false, NOW_MS).expect("a flush");
         let operations = probe.operations();
         let syncs = (0..).zip(&operations).filter(|(_, o)| o.what.starts_with("sync"));
-        let before = disk.operation_count();
-        let mut in_roll = syncs.filter(|(number, _)| *number >= before);
-        let (number, operation) = in_roll.nth(failing).expect("two files and a directory");
+        let mut in_flush = syncs.filter(|(number, _)| *number >= before);
+        let (number, operation) = in_flush.nth(failing).expect("files and a directory");
         disk.fail_at(number, EIO);
-        log.roll(NOW_MS).expect_err("a sync that failed");
+        log.flush(false, NOW_MS).expect_err("a sync that failed");
         assert!(log.is_failed(), "{operation}");
         drop(log);
         for seed in SEEDS {
             let left = disk.after_crash(seed);
-            check(&left, &open(&left, BATCHES), &format!("{operation} failed, seed {seed}"));
+            check(&left, &open(&left, point), &format!("{operation} failed, seed {seed}"));
         }
     }
 }

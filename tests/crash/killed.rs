@@ -110,7 +110,7 @@ fn write_until_killed(home: &Path, io: IoChoice) -> ! {
                 let to = end - 60;
                 note(&mut notes, "cut", to);
                 // The recovery point may not lie behind the end, and goes back first.
-                let point = log.recovery_point().min(to);
+                let point = log.recovery_point_to_save().min(to);
                 save_point(home, point);
                 log.truncate_to(to, NOW_MS).expect("a cut");
                 note(&mut notes, "end", log.log_end_offset());
@@ -139,7 +139,7 @@ fn size_of_value(offset: i64) -> usize {
 
 fn flush(home: &Path, log: &Log) {
     log.flush(false, NOW_MS).expect("a flush");
-    save_point(home, log.recovery_point());
+    save_point(home, log.recovery_point_to_save());
 }
 
 fn save_point(home: &Path, point: i64) {

@@ -202,7 +202,7 @@ impl Run {
             Step::Flush => {
                 self.log().flush(false, NOW_MS)?;
                 self.model.durable = self.model.now.clone();
-                self.model.recovery_point = self.log().recovery_point();
+                self.model.recovery_point = self.log().recovery_point_to_save();
             }
             Step::Truncate(to) => {
                 // Whatever becomes of it, this is not promised any more.

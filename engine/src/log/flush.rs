@@ -7,8 +7,8 @@
 //!
 //! Indexes are synced when the recovery point leaves their segment behind, and only if they have
 //! changed: after a crash those of the segment that holds the recovery point are made anew, while
-//! earlier ones are trusted. A log that is durable up to its end when it is rolled leaves its
-//! segment behind by the roll, which syncs them then.
+//! earlier ones are trusted. So what is written down as the recovery point stays within a segment
+//! until its indexes are durable: [`recovery_point_to_save`](Log::recovery_point_to_save).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -226,25 +226,30 @@ impl Log {
         Ok(())
     }
 
-    /// Makes the indexes of the active segment durable if everything before `base_offset` is and a
-    /// segment is to begin there: after a crash the recovery point leaves this one behind.
-    pub(super) fn leave_behind(&self, segment: &Arc<LogSegment>, base_offset: i64) -> Result<()> {
-        {
-            let mut durable = self.durable();
-            if durable.flushed_end_offset < base_offset || segment.are_indexes_durable() {
-                durable.newest_base = base_offset;
-                return Ok(());
-            }
+    /// A segment is to begin at `base_offset` behind this one, whose indexes may not be durable:
+    /// then the recovery point stays within it until a flush has synced them. Nothing is synced
+    /// here, where everybody who appends waits.
+    pub(super) fn leave_behind(&self, segment: &LogSegment, base_offset: i64) {
+        let mut durable = self.durable();
+        durable.newest_base = base_offset;
+        if !segment.are_indexes_durable() {
+            let within = base_offset.saturating_sub(1);
+            durable.flushed_end_offset = durable.flushed_end_offset.min(within);
         }
-        let changes = segment.index_changes();
-        let mut files = Vec::new();
-        self.index_files(segment, &mut files)?;
-        let files: Vec<_> = files.iter().map(|file| &**file).collect();
-        self.synced(self.folder.storage().sync_files(&files).into_iter().collect())?;
-        self.synced(self.sync_folder())?;
-        segment.indexes_synced(changes);
-        self.durable().newest_base = base_offset;
-        Ok(())
+    }
+
+    /// The offset for `recovery-point-offset-checkpoint`: the recovery point, or the offset before
+    /// it as long as the indexes of the segment that ends there are not durable. A start after a
+    /// crash makes the indexes of the segment that holds it anew, and trusts those before.
+    #[must_use]
+    pub fn recovery_point_to_save(&self) -> i64 {
+        let point = self.recovery_point();
+        let segments = self.segments.load();
+        let is_left = segments.lower(point).is_some_and(|last| {
+            let next = segments.higher(last.base_offset()).map(|next| next.base_offset());
+            next.unwrap_or(self.log_end_offset()) <= point && !last.are_indexes_durable()
+        });
+        if is_left { point.saturating_sub(1).max(self.log_start_offset()) } else { point }
     }
 
     /// A sync that fails ends the writing: see [`complete_flush`](Self::complete_flush).

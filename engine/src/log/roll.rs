@@ -12,8 +12,7 @@ impl Log {
     /// Goes on in a new segment, whatever the old one's size; gives its base offset. An empty one
     /// stays.
     ///
-    /// The old segment is not durable yet: a flush up to the new base is due. Where its records are,
-    /// its indexes are made so, too.
+    /// The old segment is not durable yet: a flush up to the new base is due.
     ///
     /// # Errors
     /// `Conflict` when another thread is writing; `Closed`; `Io`: the log goes on in the old one.
@@ -63,7 +62,6 @@ impl Log {
         let books = writer.producers.snapshots().clone();
         let outcome = self.write_roll_snapshot(writer, base_offset).and_then(|snapshot| {
             writer.active.finish_files(&self.folder)?;
-            self.leave_behind(writer.active.segment(), base_offset)?;
             let next = ActiveSegment::create(&self.folder, base_offset, &settings, now_ms)?;
             Ok((snapshot, next))
         });
@@ -74,6 +72,7 @@ impl Log {
                 return Err(error);
             }
         };
+        self.leave_behind(writer.active.segment(), base_offset);
         self.durable().snapshots.extend(snapshot);
         self.segments.store(Arc::new(self.segments.load().with(Arc::clone(next.segment()))));
         std::mem::replace(&mut writer.active, next).seal();

@@ -8,7 +8,7 @@ use crate::error::{Error, Kind, Result};
 use crate::io::{File, MapMode, OpenMode, Reader};
 use crate::record::control::parse_control;
 use crate::record::scan::{ScannedBatch, scan};
-use crate::segment::log_segment::SegmentHandles;
+use crate::segment::handles::Lease;
 use crate::segment::{FileRole, LogSegment};
 use crate::state::{ProducerEvent, ReplayState, Snapshot};
 
@@ -22,7 +22,7 @@ const WINDOW_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct SealedFiles {
     segment: Arc<LogSegment>,
-    handles: Arc<SegmentHandles>,
+    lease: Arc<Lease>,
     truncations: u32,
     /// The bytes of the log.
     pub log_size_bytes: u64,
@@ -47,7 +47,7 @@ impl SealedFiles {
     /// The log.
     #[must_use]
     pub fn log(&self) -> &dyn File {
-        &**self.handles.log()
+        self.lease.file()
     }
 
     /// Whether the log was not cut since: if it was, other bytes may stand in the files now.
@@ -80,7 +80,10 @@ impl Log {
         }
         let truncations = segment.truncations();
         let handles = segment.handles(&self.folder)?;
-        let index = |role| handles.index(segment, &self.folder, role);
+        let index = |role| {
+            let found = handles.index(segment, &self.folder, role)?;
+            Ok::<_, Error>(found.map(Arc::clone))
+        };
         let files = SealedFiles {
             log_size_bytes: segment.size_bytes(),
             largest_timestamp_ms: segment.largest_timestamp(&self.folder)?,
@@ -89,7 +92,7 @@ impl Log {
             txn_index: index(FileRole::TxnIndex)?,
             segment: Arc::clone(segment),
             truncations,
-            handles,
+            lease: segment.lease(&self.folder)?,
         };
         // It may have become the one that is written to, by a truncation.
         let is_last = self.segments.load().last().is_some_and(|last| Arc::ptr_eq(last, segment));

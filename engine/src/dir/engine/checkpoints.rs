@@ -60,7 +60,7 @@ impl CheckpointFile {
     fn line(self, entry: &Entry) -> Option<i64> {
         let log = &entry.log;
         match self {
-            CheckpointFile::RecoveryPoints => Some(log.recovery_point()),
+            CheckpointFile::RecoveryPoints => Some(log.recovery_point_to_save()),
             CheckpointFile::HighWatermarks => Some(log.high_watermark()),
             CheckpointFile::LogStarts => {
                 // spec: segments 6.3

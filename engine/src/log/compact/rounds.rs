@@ -81,10 +81,11 @@ impl Round<'_> {
     /// Begins a step, which lasts as long as what is given.
     ///
     /// # Errors
-    /// `Cancelled` when the round was ended.
+    /// `Cancelled` when the round was ended, or its log.
     pub(super) fn step<'b>(&self, rounds: &'b Rounds, log: &Log) -> Result<MutexGuard<'b, ()>> {
         let step = rounds.lock();
-        if rounds.endings.load(Ordering::Acquire) != self.endings {
+        // A round may have begun while its log was on the way out.
+        if rounds.endings.load(Ordering::Acquire) != self.endings || log.is_closed() {
             return Err(is_over(log));
         }
         Ok(step)

@@ -45,9 +45,9 @@
  * No call may run on an object while another thread closes it, or after that: what is found out of
  * such misuse gets SILT_E_CLOSED. Leases and the ranges that they keep open outlive the log. The
  * library starts no thread and calls nobody but the progress function that it is given, on the
- * caller's thread. It has no thread-local state and no signal handler, and it prints nothing but, on
- * standard error, the place of a fault of its own (SILT_E_BUG). After fork() the objects of the
- * parent cannot be used in the child: SILT_E_FORKED.
+ * caller's thread. It keeps no errors or objects by thread, has no signal handler, and prints
+ * nothing but, on standard error, the place of a fault of its own (SILT_E_BUG). After fork() the
+ * objects of the parent cannot be used in the child: SILT_E_FORKED.
  *
  * SIGNALS
  *

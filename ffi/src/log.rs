@@ -75,6 +75,25 @@ pub unsafe fn on_log<'a>(
     unsafe { on(log, err, body) }
 }
 
+/// A function of the header on a log that was not stopped: its parameters between the log and the
+/// error, and what it does with the [`LogObject`].
+macro_rules! log_function {
+    (fn $name:ident($($arg:ident: $type:ty),*) |$it:ident| $body:expr) => {
+        /// See the header.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            log: *const crate::handle::Handle<crate::log::LogObject>,
+            $($arg: $type,)*
+            err: *mut crate::error::SiltError,
+        ) -> crate::error::Status {
+            let body = |$it: &crate::log::LogObject| $body;
+            // SAFETY: an object of the caller's, and a struct of the header or NULL.
+            unsafe { crate::log::on_log(log, err, body) }
+        }
+    };
+}
+pub(crate) use log_function;
+
 const UNCLEAN: u32 = 1;
 const KEEP_LOST: u32 = 2;
 
@@ -164,11 +183,8 @@ pub unsafe extern "C" fn silt_log_open(
     unsafe { guard(err, body) }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_stop(log: *mut Handle<LogObject>, err: *mut SiltError) -> Status {
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, |it: &LogObject| Ok(it.log.close()?)) }
+log_function! {
+    fn silt_log_stop() |it| Ok(it.log.close()?)
 }
 
 /// See the header.
@@ -213,17 +229,13 @@ fn appended(info: &AppendInfo) -> Appended {
     }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_append_leader(
-    log: *mut Handle<LogObject>,
-    records: *mut u8,
-    size_bytes: u64,
-    append: *const Append,
-    out: *mut Appended,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_append_leader(
+        records: *mut u8,
+        size_bytes: u64,
+        append: *const Append,
+        out: *mut Appended
+    ) |it| {
         // SAFETY: the caller's bytes, which nobody else looks at meanwhile.
         let records = unsafe { items_of_mut(records, size_bytes)? };
         // SAFETY: a struct of the header.
@@ -241,23 +253,17 @@ pub unsafe extern "C" fn silt_log_append_leader(
         let info = it.log.append_as_leader(records, &append, &mut scratch)?;
         // SAFETY: a struct of the header.
         unsafe { write_struct(out, &appended(&info)) }
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_append_follower(
-    log: *mut Handle<LogObject>,
-    records: *const u8,
-    size_bytes: u64,
-    leader_epoch: i32,
-    now_ms: i64,
-    out: *mut Appended,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_append_follower(
+        records: *const u8,
+        size_bytes: u64,
+        leader_epoch: i32,
+        now_ms: i64,
+        out: *mut Appended
+    ) |it| {
         // SAFETY: the caller's bytes.
         let records = unsafe { bytes_of(records, size_bytes)? };
         // SAFETY: a struct of the header.
@@ -265,80 +271,40 @@ pub unsafe extern "C" fn silt_log_append_follower(
         let info = it.log.append_as_follower(records, leader_epoch, now_ms)?;
         // SAFETY: a struct of the header.
         unsafe { write_struct(out, &appended(&info)) }
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_flush(
-    log: *mut Handle<LogObject>,
-    now_ms: i64,
-    err: *mut SiltError,
-) -> Status {
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, |it: &LogObject| Ok(it.log.flush(true, now_ms)?)) }
+log_function! {
+    fn silt_log_flush(now_ms: i64) |it| Ok(it.log.flush(true, now_ms)?)
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_roll(
-    log: *mut Handle<LogObject>,
-    now_ms: i64,
-    base_offset: *mut i64,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_roll(now_ms: i64, base_offset: *mut i64) |it| {
         let base = it.log.roll(now_ms)?;
         // SAFETY: the caller's number, or NULL.
         unsafe { write_if_wanted(base_offset, base) }
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_truncate_to(
-    log: *mut Handle<LogObject>,
-    offset: i64,
-    now_ms: i64,
-    err: *mut SiltError,
-) -> Status {
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, |it: &LogObject| Ok(it.log.truncate_to(offset, now_ms).map(drop)?)) }
+log_function! {
+    fn silt_log_truncate_to(offset: i64, now_ms: i64) |it| {
+        Ok(it.log.truncate_to(offset, now_ms).map(drop)?)
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_truncate_fully(
-    log: *mut Handle<LogObject>,
-    offset: i64,
-    log_start_offset: i64,
-    now_ms: i64,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_truncate_fully(offset: i64, log_start_offset: i64, now_ms: i64) |it| {
         let log_start = match log_start_offset {
             -1 => None,
             start if start < 0 => return invalid("log_start_offset is negative"),
             start => Some(start),
         };
         Ok(it.log.truncate_fully_and_start_at(offset, log_start, now_ms)?)
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_offsets(
-    log: *const Handle<LogObject>,
-    out: *mut Offsets,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_offsets(out: *mut Offsets) |it| {
         let log = &it.log;
         let segments = log.segments();
         let offsets = Offsets {
@@ -355,84 +321,41 @@ pub unsafe extern "C" fn silt_log_offsets(
         };
         // SAFETY: a struct of the header.
         unsafe { write_struct(out, &offsets) }
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_set_high_watermark(
-    log: *mut Handle<LogObject>,
-    high_watermark: i64,
-    set: *mut i64,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_set_high_watermark(high_watermark: i64, set: *mut i64) |it| {
         let now = it.log.update_high_watermark(high_watermark)?;
         // SAFETY: the caller's number, or NULL.
         unsafe { write_if_wanted(set, now) }
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_advance_start(
-    log: *mut Handle<LogObject>,
-    offset: i64,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| Ok(it.log.maybe_increment_log_start_offset(offset).map(drop)?);
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+log_function! {
+    fn silt_log_advance_start(offset: i64) |it| {
+        Ok(it.log.maybe_increment_log_start_offset(offset).map(drop)?)
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_retain(
-    log: *mut Handle<LogObject>,
-    now_ms: i64,
-    removed: *mut u64,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_retain(now_ms: i64, removed: *mut u64) |it| {
         let count = it.log.delete_old_segments(now_ms)?;
         // SAFETY: the caller's number, or NULL.
         unsafe { write_if_wanted(removed, u64::try_from(count).unwrap_or(u64::MAX)) }
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_delete_due_files(
-    log: *mut Handle<LogObject>,
-    now_ms: i64,
-    removed: *mut u64,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_delete_due_files(now_ms: i64, removed: *mut u64) |it| {
         let count = it.log.delete_due_files(now_ms)?;
         // SAFETY: the caller's number, or NULL.
         unsafe { write_if_wanted(removed, u64::try_from(count).unwrap_or(u64::MAX)) }
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_segments(
-    log: *const Handle<LogObject>,
-    out: *mut Segment,
-    capacity: u32,
-    count: *mut u32,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_segments(out: *mut Segment, capacity: u32, count: *mut u32) |it| {
         let segments = it.log.segments();
         let items = segments.iter().map(|segment| Segment {
             base_offset: segment.base_offset(),
@@ -442,21 +365,11 @@ pub unsafe extern "C" fn silt_log_segments(
         });
         // SAFETY: the caller's array and number.
         unsafe { fill(out, capacity, count, items) }
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_epochs(
-    log: *const Handle<LogObject>,
-    out: *mut Epoch,
-    capacity: u32,
-    count: *mut u32,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_epochs(out: *mut Epoch, capacity: u32, count: *mut u32) |it| {
         let epochs = it.log.leader_epochs();
         let items = epochs.entries().iter().map(|entry| Epoch {
             start_offset: entry.start_offset,
@@ -465,54 +378,27 @@ pub unsafe extern "C" fn silt_log_epochs(
         });
         // SAFETY: the caller's array and number.
         unsafe { fill(out, capacity, count, items) }
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_epoch_end(
-    log: *const Handle<LogObject>,
-    epoch: i32,
-    found: *mut i32,
-    end_offset: *mut i64,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_epoch_end(epoch: i32, found: *mut i32, end_offset: *mut i64) |it| {
         let (epoch, end) = it.log.end_offset_for_epoch(epoch);
         // SAFETY: the caller's number.
         unsafe { write_plain(found, epoch)? };
         // SAFETY: the caller's number.
         unsafe { write_plain(end_offset, end) }
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
-}
-
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_assign_epoch(
-    log: *mut Handle<LogObject>,
-    epoch: i32,
-    start_offset: i64,
-    err: *mut SiltError,
-) -> Status {
-    // SAFETY: an object of the caller's.
-    unsafe {
-        on_log(log, err, |it: &LogObject| Ok(it.log.assign_epoch_start(epoch, start_offset)?))
     }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_offset_for_time(
-    log: *const Handle<LogObject>,
-    timestamp_ms: i64,
-    out: *mut TimeOffset,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_assign_epoch(epoch: i32, start_offset: i64) |it| {
+        Ok(it.log.assign_epoch_start(epoch, start_offset)?)
+    }
+}
+
+log_function! {
+    fn silt_log_offset_for_time(timestamp_ms: i64, out: *mut TimeOffset) |it| {
         let Some(found) = it.log.offset_for_timestamp(timestamp_ms)? else {
             let message = format!("no record has a timestamp of {timestamp_ms} or later");
             return Err(Error::new(Kind::NotFound, message).in_file(&it.log.dir()).into());
@@ -525,7 +411,5 @@ pub unsafe extern "C" fn silt_log_offset_for_time(
         };
         // SAFETY: the caller's struct.
         unsafe { write_plain(out, found) }
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+    }
 }

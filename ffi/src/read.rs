@@ -6,8 +6,7 @@ use engine::index::AbortedTxn;
 use engine::log::{FetchOptions, Fetched, FileRange, Isolation, RangeLease};
 
 use crate::error::{Failure, OK, Outcome, SHORT_BUFFER, SiltError, Status, guard, invalid};
-use crate::handle::Handle;
-use crate::log::{LogObject, on_log, open_log};
+use crate::log::{log_function, open_log};
 use crate::memory::{fill, items_of, items_of_mut, write_plain};
 use crate::types::{Aborted, Fetch, Range};
 
@@ -204,22 +203,16 @@ pub unsafe extern "C" fn silt_log_read(
     unsafe { guard(err, body) }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_log_aborted(
-    log: *const Handle<LogObject>,
-    from: i64,
-    to: i64,
-    out: *mut Aborted,
-    capacity: u32,
-    count: *mut u32,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &LogObject| {
+log_function! {
+    fn silt_log_aborted(
+        from: i64,
+        to: i64,
+        out: *mut Aborted,
+        capacity: u32,
+        count: *mut u32
+    ) |it| {
         let found = it.log.aborted_transactions(from, to)?;
         // SAFETY: the caller's array and number.
         unsafe { fill(out, capacity, count, found.iter().map(aborted_of)) }
-    };
-    // SAFETY: an object of the caller's.
-    unsafe { on_log(log, err, body) }
+    }
 }

@@ -4,9 +4,8 @@
 //! all of its results. What has no test for good is told in `docs/COMPATIBILITY.md`.
 
 use std::collections::BTreeSet;
-use std::fs;
 
-use siltstone_tests::sources::{root, sources};
+use siltstone_tests::citations::{cited, explained};
 
 /// Every row, one a line.
 const ROWS: &str = include_str!("../data/behaviours.txt");
@@ -25,9 +24,9 @@ fn is_row(word: &str) -> bool {
 }
 
 /// The rows that a text names.
-fn rows_in(text: &str) -> impl Iterator<Item = String> {
+fn rows_in(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
-    words.filter(|word| is_row(word)).map(str::to_owned)
+    words.filter(|word| is_row(word)).map(str::to_owned).collect()
 }
 
 /// The rows that the tests of a source file cite. A list may go on in the next line.
@@ -54,38 +53,11 @@ fn cited_in(text: &str, is_test: bool) -> BTreeSet<String> {
     cited
 }
 
-/// The rows that some test of the repository cites.
-fn cited() -> BTreeSet<String> {
-    let mut cited = BTreeSet::new();
-    for source in sources(&["engine/src", "tests"]) {
-        // Tests of the engine stand at the end of a file, or in files of their own.
-        let is_test = source.name.split('/').any(|part| part.starts_with("tests"));
-        cited.extend(cited_in(&source.text, is_test));
-    }
-    cited
-}
-
-/// The rows of the table below the heading, and those of its lines that give no reason.
-fn explained() -> (BTreeSet<String>, Vec<String>) {
-    let document = fs::read_to_string(root().join("docs/COMPATIBILITY.md")).expect("the document");
-    let (_, behind) = document.split_once(&format!("\n{HEADING}\n")).expect("the heading");
-    let section = behind.split_once("\n## ").map_or(behind, |(section, _)| section);
-    let (mut explained, mut without_reason) = (BTreeSet::new(), Vec::new());
-    for line in section.lines().filter(|line| line.starts_with("| ")) {
-        let mut cells = line.trim_matches('|').split('|').map(str::trim);
-        let rows: Vec<String> = rows_in(cells.next().unwrap_or_default()).collect();
-        if !rows.is_empty() && cells.next().is_none_or(str::is_empty) {
-            without_reason.push(line.to_owned());
-        }
-        explained.extend(rows);
-    }
-    (explained, without_reason)
-}
-
 #[test]
 fn every_row_has_a_test_or_a_reason() {
     let rows: BTreeSet<String> = ROWS.lines().map(str::to_owned).collect();
-    let (cited, (explained, without_reason)) = (cited(), explained());
+    let cited = cited(&["engine/src", "tests"], cited_in);
+    let (explained, without_reason) = explained(HEADING, rows_in);
     assert_eq!(without_reason, Vec::<String>::new());
     let unknown: Vec<&String> =
         cited.union(&explained).filter(|row| !rows.contains(*row)).collect();

@@ -4,9 +4,8 @@
 //! has no test for good is told in `docs/COMPATIBILITY.md`.
 
 use std::collections::BTreeSet;
-use std::fs;
 
-use siltstone_tests::sources::{root, sources};
+use siltstone_tests::citations::{cited, explained};
 
 /// Every one, one a line: the document and the id.
 const ROWS: &str = include_str!("../data/tiered-behaviours.txt");
@@ -60,38 +59,12 @@ fn cited_in(text: &str, is_test: bool) -> BTreeSet<String> {
     cited
 }
 
-fn cited() -> BTreeSet<String> {
-    let mut cited = BTreeSet::new();
-    for source in sources(&["engine/src", "cli/src", "tests"]) {
-        // Tests of the engine stand at the end of a file, or in files of their own.
-        let is_test = source.name.split('/').any(|part| part.starts_with("tests"));
-        cited.extend(cited_in(&source.text, is_test));
-    }
-    cited
-}
-
-/// The rows of the table below the heading, and those of its lines that give no reason.
-fn explained() -> (BTreeSet<String>, Vec<String>) {
-    let document = fs::read_to_string(root().join("docs/COMPATIBILITY.md")).expect("the document");
-    let (_, behind) = document.split_once(&format!("\n{HEADING}\n")).expect("the heading");
-    let section = behind.split_once("\n## ").map_or(behind, |(section, _)| section);
-    let (mut explained, mut without_reason) = (BTreeSet::new(), Vec::new());
-    for line in section.lines().filter(|line| line.starts_with("| ")) {
-        let mut cells = line.trim_matches('|').split('|').map(str::trim);
-        let rows = rows_in(cells.next().unwrap_or_default());
-        if !rows.is_empty() && cells.next().is_none_or(str::is_empty) {
-            without_reason.push(line.to_owned());
-        }
-        explained.extend(rows);
-    }
-    (explained, without_reason)
-}
-
 #[test]
 fn every_vector_and_row_has_a_test_or_a_reason() {
     let rows: BTreeSet<String> = ROWS.lines().map(str::to_owned).collect();
     let kinds: BTreeSet<&str> = rows.iter().map(|row| kind(row)).collect();
-    let (cited, (explained, without_reason)) = (cited(), explained());
+    let cited = cited(&["engine/src", "cli/src", "tests"], cited_in);
+    let (explained, without_reason) = explained(HEADING, rows_in);
     assert_eq!(without_reason, Vec::<String>::new());
     let is_unknown = |row: &&String| kinds.contains(kind(row)) && !rows.contains(*row);
     let unknown: Vec<&String> = cited.union(&explained).filter(is_unknown).collect();

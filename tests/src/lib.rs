@@ -3,6 +3,7 @@
 
 pub mod archive;
 pub mod cases;
+pub mod citations;
 pub mod columns;
 pub mod compacted;
 pub mod expect;

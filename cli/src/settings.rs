@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use serde_json::Value;
 use siltstone::dir::metadata::{LoadedMetadata, MetadataOptions, find_metadata, load_metadata};
 use siltstone::dir::settings::{Layers, Resolver, TopicSettings, read_server_properties};
@@ -13,13 +14,35 @@ use siltstone::{Error, Kind, Result};
 /// More than a file of settings has.
 const SETTINGS_BYTES_MAX: u64 = 64 << 20;
 
-/// The options that settings come from.
+/// The options that settings come from, of every verb that needs them.
+#[derive(Debug, Args)]
+pub(crate) struct SettingsArgs {
+    /// Where the KRaft metadata log is: the directory that holds __cluster_metadata-0, or that
+    /// directory itself.
+    ///
+    /// Topic settings and ids are learnt from it. By default it is looked for in the log
+    /// directories given.
+    #[arg(long, value_name = "DIR", help_heading = "Settings")]
+    metadata: Option<PathBuf>,
+
+    /// The broker's server.properties, for its defaults.
+    #[arg(long, value_name = "FILE", help_heading = "Settings")]
+    server_properties: Option<PathBuf>,
+
+    /// Topic settings that override all others: JSON, {"topics": {NAME: {CONFIG: VALUE}}}.
+    #[arg(long, value_name = "FILE", help_heading = "Settings")]
+    topic_configs: Option<PathBuf>,
+
+    /// A setting of every topic that overrides all others, such as index.interval.bytes=4096. May
+    /// be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting, help_heading = "Settings")]
+    config: Vec<(String, String)>,
+}
+
+/// Where settings come from.
 #[derive(Debug)]
 pub(crate) struct SettingsFrom<'a> {
-    pub(crate) metadata: Option<&'a Path>,
-    pub(crate) server_properties: Option<&'a Path>,
-    pub(crate) topic_configs: Option<&'a Path>,
-    pub(crate) config: &'a [(String, String)],
+    pub(crate) args: &'a SettingsArgs,
     pub(crate) like_kafka: bool,
     pub(crate) metadata_upto: Option<i64>,
 }
@@ -46,12 +69,12 @@ impl Settings {
         from: &SettingsFrom<'_>,
     ) -> Result<Settings> {
         let mut notes = Vec::new();
-        let server_properties = match from.server_properties {
+        let server_properties = match &from.args.server_properties {
             Some(path) => read_server_properties(&storage.read(path, SETTINGS_BYTES_MAX)?)
                 .map_err(|error| error.in_file(path))?,
             None => BTreeMap::new(),
         };
-        let topic_configs = match from.topic_configs {
+        let topic_configs = match &from.args.topic_configs {
             Some(path) => parse_topic_configs(&storage.read(path, SETTINGS_BYTES_MAX)?)
                 .map_err(|error| error.in_file(path))?,
             None => BTreeMap::new(),
@@ -62,7 +85,7 @@ impl Settings {
             ..Layers::default()
         })?
         .broker()?;
-        let broker_is_known = from.server_properties.is_some();
+        let broker_is_known = from.args.server_properties.is_some();
         let known = Known {
             node_id: of_file.node_id.or_else(|| node_of(storage, dirs)),
             voters: Some(of_file.quorum_voters.clone()).filter(|voters| !voters.is_empty()),
@@ -80,14 +103,14 @@ impl Settings {
             None => Default::default(),
         };
         let resolver = Resolver::new(Layers {
-            overrides: from.config.to_vec(),
+            overrides: from.args.config.clone(),
             topic_configs,
             broker,
             server_properties,
         })?;
         notes.extend(resolver.notes().iter().cloned());
-        let is_told = from.topic_configs.is_some()
-            || from.config.iter().any(|(key, _)| key == "remote.storage.enable");
+        let is_told = from.args.topic_configs.is_some()
+            || from.args.config.iter().any(|(key, _)| key == "remote.storage.enable");
         Ok(Settings { resolver, metadata, broker_is_known, is_told, notes })
     }
 
@@ -129,7 +152,7 @@ fn read_metadata(
     known: &Known,
     notes: &mut Vec<String>,
 ) -> Result<Option<LoadedMetadata>> {
-    let named = from.metadata.map(Path::to_path_buf);
+    let named = from.args.metadata.clone();
     let places = named.as_ref().map_or_else(|| known.dirs.clone(), |dir| vec![dir.clone()]);
     let Some(folder) = find_metadata(storage, &places) else {
         if let Some(dir) = named {
@@ -204,7 +227,7 @@ fn parse_topic_configs(bytes: &[u8]) -> Result<BTreeMap<String, BTreeMap<String,
 }
 
 /// Reads `KEY=VALUE`.
-pub(crate) fn parse_setting(text: &str) -> std::result::Result<(String, String), String> {
+fn parse_setting(text: &str) -> std::result::Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
             Ok((key.trim().to_owned(), value.trim().to_owned()))

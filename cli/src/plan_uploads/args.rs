@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::settings::parse_setting;
+use crate::settings::SettingsArgs;
 
 /// Say which segments are to be uploaded to remote storage now, and why the others are not.
 ///
@@ -12,6 +12,7 @@ use crate::settings::parse_setting;
 /// stable offset, from the first offset on that is not copied yet. A segment with a broken index is
 /// blocked, and those behind it wait, so that no broken index is uploaded and no hole is left.
 ///
+/// Topics without remote storage are left out; where nothing tells which have it, all are taken to.
 /// Nothing is written. High watermarks and log starts come from the checkpoints of the log
 /// directory, last stable offsets from the high watermark and open transactions; options override
 /// them. --copy-lag-ms and --copy-lag-bytes show what KIP-1241 (remote.copy.lag.ms and .bytes, in
@@ -89,24 +90,8 @@ pub(crate) struct PlanUploadsArgs {
     #[arg(long, help_heading = "What is looked at")]
     pub(crate) sizes_only: bool,
 
-    /// Where the KRaft metadata log is, when it is in none of the directories given.
-    ///
-    /// It tells which topics have remote storage. Where nothing tells, all are taken to have it.
-    #[arg(long, value_name = "DIR", help_heading = "Settings")]
-    pub(crate) metadata: Option<PathBuf>,
-
-    /// The broker's server.properties, for its defaults.
-    #[arg(long, value_name = "FILE", help_heading = "Settings")]
-    pub(crate) server_properties: Option<PathBuf>,
-
-    /// Topic settings that override all others: JSON, {"topics": {NAME: {CONFIG: VALUE}}}.
-    #[arg(long, value_name = "FILE", help_heading = "Settings")]
-    pub(crate) topic_configs: Option<PathBuf>,
-
-    /// A setting of every topic that overrides all others, such as local.retention.ms=3600000. May
-    /// be repeated.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting, help_heading = "Settings")]
-    pub(crate) config: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
 }
 
 impl PlanUploadsArgs {

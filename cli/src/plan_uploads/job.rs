@@ -42,14 +42,7 @@ pub(super) fn plan(args: &PlanUploadsArgs, session: &Session) -> Result<(Vec<Pla
         let why = format!("{option} is for one partition; name its directory alone");
         return Err(Error::new(Kind::InvalidArgument, why));
     }
-    let from = SettingsFrom {
-        metadata: args.metadata.as_deref(),
-        server_properties: args.server_properties.as_deref(),
-        topic_configs: args.topic_configs.as_deref(),
-        config: &args.config,
-        like_kafka: false,
-        metadata_upto: None,
-    };
+    let from = SettingsFrom { args: &args.settings, like_kafka: false, metadata_upto: None };
     let mut job = Job {
         args,
         session,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::settings::parse_setting;
+use crate::settings::SettingsArgs;
 
 /// Make the log directories of a stopped broker fit to start.
 ///
@@ -111,26 +111,8 @@ pub(crate) struct RecoverArgs {
     #[arg(long, value_name = "BYTES", help_heading = "What is checked")]
     pub(crate) max_decompressed_bytes: Option<u64>,
 
-    /// Where the KRaft metadata log is: the directory that holds __cluster_metadata-0, or that
-    /// directory itself.
-    ///
-    /// Topic settings and ids are learnt from it. By default it is looked for in the log
-    /// directories given.
-    #[arg(long, value_name = "DIR", help_heading = "Settings")]
-    pub(crate) metadata: Option<PathBuf>,
-
-    /// The broker's server.properties, for its defaults.
-    #[arg(long, value_name = "FILE", help_heading = "Settings")]
-    pub(crate) server_properties: Option<PathBuf>,
-
-    /// Topic settings that override all others: JSON, {"topics": {NAME: {CONFIG: VALUE}}}.
-    #[arg(long, value_name = "FILE", help_heading = "Settings")]
-    pub(crate) topic_configs: Option<PathBuf>,
-
-    /// A setting of every topic that overrides all others, such as index.interval.bytes=4096. May
-    /// be repeated.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting, help_heading = "Settings")]
-    pub(crate) config: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
 
     /// Use dynamic broker settings as the newest metadata snapshot has them, as Kafka does while
     /// it recovers, and not as the running broker had them.

@@ -83,10 +83,7 @@ fn prepare<'a>(args: &'a RecoverArgs, session: &'a Session) -> Result<Job<'a>> {
         storage,
         &dirs,
         &SettingsFrom {
-            metadata: args.metadata.as_deref(),
-            server_properties: args.server_properties.as_deref(),
-            topic_configs: args.topic_configs.as_deref(),
-            config: &args.config,
+            args: &args.settings,
             like_kafka: args.like_kafka,
             metadata_upto: args.metadata_upto,
         },

@@ -406,13 +406,17 @@ impl Log {
     fn bound(&self, segments: &Segments, isolation: Isolation) -> Result<Bound> {
         // The size of the active segment first: whatever comes later lies behind it.
         let end = self.end_place(segments);
-        let offset = match isolation {
-            Isolation::LogEnd => end.offset,
-            Isolation::HighWatermark => self.high_watermark(),
-            Isolation::Committed => self.last_stable_offset(),
+        let (offset, is_within) = match isolation {
+            // An append that is just being published has its bytes shown before the end.
+            Isolation::LogEnd => {
+                let shown = segments.last().map(|active| active.end_offset_hint());
+                (end.offset, shown.is_some_and(|shown| shown > end.offset))
+            }
+            Isolation::HighWatermark => (self.high_watermark(), true),
+            Isolation::Committed => (self.last_stable_offset(), true),
         };
         let mut next = segments.floor(offset);
-        if isolation != Isolation::LogEnd {
+        if is_within {
             while let Some(segment) = next {
                 if let Some(found) = segment.translate(&self.folder, offset)? {
                     return Ok(Bound {

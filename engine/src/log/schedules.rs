@@ -104,6 +104,9 @@ fn an_end_that_is_seen_can_be_read(open_files_max: usize, appends: usize, reads:
         if end > 0 {
             let next = read(&log, end - 1, Isolation::LogEnd);
             assert!(next.is_some_and(|next| next >= end), "{next:?} of {end}");
+            // What was read is an offset to go on at.
+            let now = log.log_end_offset();
+            assert!(next.is_some_and(|next| next <= now), "{next:?} beyond {now}");
         }
         if high > 0 {
             let next = read(&log, high - 1, Isolation::HighWatermark);

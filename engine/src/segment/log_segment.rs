@@ -95,11 +95,17 @@ impl LogSegment {
         self.end_offset_hint.store(end_offset, Ordering::Relaxed);
     }
 
+    /// The offset that was said last. Of the segment that is written to it is the end of all batches
+    /// that its size covers, and for a moment already of those that are about to be.
+    pub(crate) fn end_offset_hint(&self) -> i64 {
+        self.end_offset_hint.load(Ordering::Relaxed)
+    }
+
     /// The slot in an index of `count` entries where the entry of `offset` is, if offsets rise
     /// evenly.
     pub(super) fn guess_slot(&self, offset: i64, count: u64) -> u64 {
         let base = i128::from(self.base_offset);
-        let span = i128::from(self.end_offset_hint.load(Ordering::Relaxed)) - base;
+        let span = i128::from(self.end_offset_hint()) - base;
         let ahead = (i128::from(offset) - base).clamp(0, span.max(0));
         let slot = i128::from(count) * ahead / span.max(1);
         u64::try_from(slot).unwrap_or(0).min(count)

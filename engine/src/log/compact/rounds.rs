@@ -124,6 +124,8 @@ impl Log {
     pub(in crate::log) fn stand_still(&self) -> Standstill<'_> {
         self.rounds.end();
         let step = self.rounds.lock();
+        // Once more: a round may have begun since, and done a step where the log was.
+        self.rounds.end();
         Standstill { _step: step, pending: self.replacements.wait() }
     }
 

@@ -536,6 +536,166 @@ SILT_API silt_status_t silt_log_aborted(const silt_log_t *log, int64_t from, int
                                         silt_aborted_t *out, uint32_t capacity, uint32_t *count,
                                         silt_error_t *err);
 
+/* ---- Indexes by themselves ------------------------------------------------------------------------ */
+
+/*
+ * One offset, time or transaction index without the log around it, for hosts that have a log of
+ * their own. It is as Kafka's own: a file that is missing is made, full of zeros up to its largest
+ * size, and holds no entry; one that exists is taken to be full of entries up to its length.
+ *
+ * The entries stand in memory (8 bytes each of an offset index, 16 of a time index): look-ups wait
+ * for nobody, and nothing that happens to the file reaches them. No descriptor is held. The host
+ * may rename the file at any time: what touches it takes the path that it has now.
+ *
+ * Unlike with other objects, silt_index_shut may be called while other threads use the index: they
+ * get SILT_E_CLOSED from then on. silt_index_close gives the object back, as ever when nobody uses
+ * it any more.
+ */
+typedef struct silt_index silt_index_t;
+
+enum {
+    SILT_INDEX_OFFSET = 0,
+    SILT_INDEX_TIME = 1,
+    SILT_INDEX_TXN = 2
+};
+
+enum {
+    SILT_INDEX_READ_ONLY = 1 /* what writes gets SILT_E_CONFLICT, and a missing file is not made */
+};
+
+/*
+ * Opens or makes an index. `kind` is SILT_INDEX_, `max_size_bytes` the size of a file that is made,
+ * rounded down to whole entries; a transaction index has none, and its file comes with its first
+ * entry. Errors: SILT_E_INVALID_ARGUMENT for a new file without room for one entry,
+ * SILT_E_NOT_FOUND for a missing one that is only read, SILT_E_LIMIT for 2^31 bytes or more,
+ * SILT_E_IO. What the entries say is not looked at: see silt_index_sanity_check.
+ */
+SILT_API silt_status_t silt_index_open(const char *path, uint32_t kind, int64_t base_offset,
+                                       uint32_t max_size_bytes, uint32_t flags,
+                                       silt_index_t **index, silt_error_t *err);
+
+/* Lets go of the index: every other call on it but silt_index_close gives SILT_E_CLOSED. What was
+ * not flushed or trimmed is not written. May be called again. */
+SILT_API silt_status_t silt_index_shut(const silt_index_t *index, silt_error_t *err);
+
+/* Gives the object back. NULL is fine. */
+SILT_API void silt_index_close(silt_index_t *index);
+
+/*
+ * Of an offset index: the last entry whose offset is at most `offset`, as one number: its offset
+ * above the base in the upper 32 bits, its position in the lower. 0 where there is none: a scan
+ * from the first byte meets the offset. A negative number is a status: SILT_E_CORRUPT for an entry
+ * whose numbers are negative.
+ */
+SILT_API int64_t silt_index_lookup(const silt_index_t *index, int64_t offset);
+
+/*
+ * Of an offset index: an entry behind the bytes of a fetch, in the same form, for the search of
+ * aborted transactions; SILT_E_NOT_FOUND where the index does not go that far. The end of the fetch
+ * is counted in 32 bits and wraps, as Kafka counts it.
+ */
+SILT_API int64_t silt_index_upper_bound(const silt_index_t *index, int32_t position,
+                                        int32_t size_bytes);
+
+/* An entry of an offset index, with a timestamp of -1, or of a time index, with a position of -1. */
+typedef struct silt_index_entry {
+    int64_t offset;
+    int64_t timestamp_ms;
+    int32_t position;
+    int32_t reserved;
+} silt_index_entry_t;
+
+/* Of a time index: the last entry whose timestamp is at most `timestamp_ms`; the base offset with a
+ * timestamp of -1 where there is none. */
+SILT_API silt_status_t silt_index_lookup_time(const silt_index_t *index, int64_t timestamp_ms,
+                                              silt_index_entry_t *out, silt_error_t *err);
+
+/* The entry in a slot of an offset or time index; SILT_E_OUT_OF_RANGE behind the last. */
+SILT_API silt_status_t silt_index_entry(const silt_index_t *index, uint32_t slot,
+                                        silt_index_entry_t *out, silt_error_t *err);
+
+/*
+ * Appends to an offset index. Errors, which change nothing: SILT_E_LIMIT when it is full,
+ * SILT_E_INVALID_ARGUMENT when `offset` is not above the last one, SILT_E_OUT_OF_RANGE when it is
+ * not within 2^31 of the base. The entry is found at once, and in the file after a flush.
+ */
+SILT_API silt_status_t silt_index_append(const silt_index_t *index, int64_t offset,
+                                         int32_t position, silt_error_t *err);
+
+/*
+ * Appends to a time index, if the timestamp is above the last one: *appended, which may be NULL,
+ * gets 1 then. The last slot is kept for an append with `is_forced`. Errors as above, for an offset
+ * or timestamp that goes back.
+ */
+SILT_API silt_status_t silt_index_append_time(const silt_index_t *index, int64_t timestamp_ms,
+                                              int64_t offset, int32_t is_forced, int32_t *appended,
+                                              silt_error_t *err);
+
+/* An aborted transaction as a transaction index has it. */
+typedef struct silt_aborted_entry {
+    int64_t producer_id;
+    int64_t first_offset;
+    int64_t last_offset;        /* of the abort marker */
+    int64_t last_stable_offset; /* up to where, exclusive, every transaction had ended then */
+} silt_aborted_entry_t;
+
+/* Appends to a transaction index and its file. SILT_E_INVALID_ARGUMENT when the last offset is not
+ * above that of the entry before. */
+SILT_API silt_status_t silt_index_append_aborted(const silt_index_t *index, const char *path,
+                                                 const silt_aborted_entry_t *entry,
+                                                 silt_error_t *err);
+
+/*
+ * Of a transaction index: what a reader from offset `from` of a range that ends before
+ * `upper_bound` must know. *is_complete, which may be NULL, gets 0 when the next segment may have
+ * more. All entries: from INT64_MIN to INT64_MAX.
+ */
+SILT_API silt_status_t silt_index_collect_aborted(const silt_index_t *index, int64_t from,
+                                                  int64_t upper_bound, silt_aborted_entry_t *out,
+                                                  uint32_t capacity, uint32_t *count,
+                                                  int32_t *is_complete, silt_error_t *err);
+
+/* Removes every entry at or above `offset`; all of them for INT64_MIN. `path` is for transaction
+ * indexes, whose file is cut; the file of another keeps its length, and `path` may be NULL. */
+SILT_API silt_status_t silt_index_truncate_to(const silt_index_t *index, const char *path,
+                                              int64_t offset, silt_error_t *err);
+
+/*
+ * Gives the file of an offset or time index another length, rounded down to whole entries, and
+ * writes what was appended. A file that is missing is made. *is_changed, which may be NULL, gets
+ * whether the length is another one. SILT_E_INVALID_ARGUMENT when the entries need more.
+ */
+SILT_API silt_status_t silt_index_resize(const silt_index_t *index, const char *path,
+                                         uint32_t size_bytes, int32_t *is_changed,
+                                         silt_error_t *err);
+
+/* The same, to the size of the entries: what Kafka does before it closes an index. */
+SILT_API silt_status_t silt_index_trim(const silt_index_t *index, const char *path,
+                                       silt_error_t *err);
+
+/* Writes what was appended and makes it durable. SILT_E_NOT_FOUND when there is no file at `path`:
+ * nothing is lost, and the call may be repeated with the path that the file has now. */
+SILT_API silt_status_t silt_index_flush(const silt_index_t *index, const char *path,
+                                        silt_error_t *err);
+
+/* Kafka's own check of the ends and the length: SILT_E_CORRUPT; SILT_E_UNSUPPORTED for a version of
+ * a transaction index that Kafka refuses. */
+SILT_API silt_status_t silt_index_sanity_check(const silt_index_t *index, silt_error_t *err);
+
+/* What may be read at any time without a call, each number by itself, until silt_index_close. */
+typedef struct silt_index_counters {
+    int64_t entry_count;
+    int64_t max_entries;       /* of a time index, the last is for is_forced */
+    int64_t file_size_bytes;   /* as it was set or found last */
+    int64_t last_offset;       /* the base offset when there is no entry */
+    int64_t last_timestamp_ms; /* of a time index, -1 when there is no entry */
+    int64_t is_closed;
+} silt_index_counters_t;
+
+/* Where the counters of an offset or time index are. */
+SILT_API silt_status_t silt_index_counters(const silt_index_t *index,
+                                           const silt_index_counters_t **out, silt_error_t *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -215,6 +215,130 @@ private:
     silt_log_t *log_ = nullptr;
 };
 
+/// An index by itself.
+class Index {
+public:
+    /// Opens or makes one; `kind` is SILT_INDEX_.
+    Index(const std::string &path, std::uint32_t kind, std::int64_t base_offset,
+          std::uint32_t max_size_bytes, std::uint32_t flags = 0) {
+        detail::check([&](silt_error_t *error) {
+            return silt_index_open(path.c_str(), kind, base_offset, max_size_bytes, flags, &index_,
+                                   error);
+        });
+    }
+    Index(Index &&other) noexcept : index_(std::exchange(other.index_, nullptr)) {}
+    Index &operator=(Index &&other) noexcept {
+        std::swap(index_, other.index_);
+        return *this;
+    }
+    Index(const Index &) = delete;
+    Index &operator=(const Index &) = delete;
+    ~Index() { silt_index_close(index_); }
+
+    /// As silt_index_lookup: packed, or a negative status.
+    std::int64_t lookup(std::int64_t offset) const noexcept {
+        return silt_index_lookup(index_, offset);
+    }
+    /// As silt_index_upper_bound: packed, or a negative status.
+    std::int64_t upper_bound(std::int32_t position, std::int32_t size_bytes) const noexcept {
+        return silt_index_upper_bound(index_, position, size_bytes);
+    }
+
+    silt_index_entry_t lookup_time(std::int64_t timestamp_ms) const {
+        silt_index_entry_t out;
+        detail::check([&](silt_error_t *error) {
+            return silt_index_lookup_time(index_, timestamp_ms, &out, error);
+        });
+        return out;
+    }
+
+    silt_index_entry_t entry(std::uint32_t slot) const {
+        silt_index_entry_t out;
+        detail::check(
+            [&](silt_error_t *error) { return silt_index_entry(index_, slot, &out, error); });
+        return out;
+    }
+
+    void append(std::int64_t offset, std::int32_t position) {
+        detail::check([&](silt_error_t *error) {
+            return silt_index_append(index_, offset, position, error);
+        });
+    }
+
+    /// Whether it said something new.
+    bool append_time(std::int64_t timestamp_ms, std::int64_t offset, bool is_forced = false) {
+        std::int32_t appended = 0;
+        detail::check([&](silt_error_t *error) {
+            return silt_index_append_time(index_, timestamp_ms, offset, is_forced ? 1 : 0,
+                                          &appended, error);
+        });
+        return appended != 0;
+    }
+
+    void append_aborted(const std::string &path, const silt_aborted_entry_t &entry) {
+        detail::check([&](silt_error_t *error) {
+            return silt_index_append_aborted(index_, path.c_str(), &entry, error);
+        });
+    }
+
+    std::vector<silt_aborted_entry_t> collect_aborted(std::int64_t from,
+                                                      std::int64_t upper_bound) const {
+        return detail::all<silt_aborted_entry_t>(
+            [&](silt_aborted_entry_t *out, std::uint32_t capacity, std::uint32_t *count,
+                silt_error_t *error) {
+                return silt_index_collect_aborted(index_, from, upper_bound, out, capacity, count,
+                                                  nullptr, error);
+            });
+    }
+
+    void truncate_to(const std::string &path, std::int64_t offset) {
+        detail::check([&](silt_error_t *error) {
+            return silt_index_truncate_to(index_, path.c_str(), offset, error);
+        });
+    }
+
+    /// Whether the length is another one.
+    bool resize(const std::string &path, std::uint32_t size_bytes) {
+        std::int32_t is_changed = 0;
+        detail::check([&](silt_error_t *error) {
+            return silt_index_resize(index_, path.c_str(), size_bytes, &is_changed, error);
+        });
+        return is_changed != 0;
+    }
+
+    void trim(const std::string &path) {
+        detail::check(
+            [&](silt_error_t *error) { return silt_index_trim(index_, path.c_str(), error); });
+    }
+
+    void flush(const std::string &path) {
+        detail::check(
+            [&](silt_error_t *error) { return silt_index_flush(index_, path.c_str(), error); });
+    }
+
+    void sanity_check() const {
+        detail::check([&](silt_error_t *error) { return silt_index_sanity_check(index_, error); });
+    }
+
+    /// Where the counters of an offset or time index are, as long as this object lives.
+    const silt_index_counters_t &counters() const {
+        const silt_index_counters_t *out = nullptr;
+        detail::check(
+            [&](silt_error_t *error) { return silt_index_counters(index_, &out, error); });
+        return *out;
+    }
+
+    /// Lets go of the index while others may be using it: they are told SILT_E_CLOSED.
+    void shut() {
+        detail::check([&](silt_error_t *error) { return silt_index_shut(index_, error); });
+    }
+
+    silt_index_t *get() const noexcept { return index_; }
+
+private:
+    silt_index_t *index_ = nullptr;
+};
+
 } // namespace siltstone
 
 #endif // SILTSTONE_HPP

@@ -14,6 +14,10 @@ pub type Status = i32;
 
 /// `SILT_OK`.
 pub const OK: Status = 0;
+/// `SILT_E_CORRUPT`.
+pub const CORRUPT: Status = -2;
+/// `SILT_E_NOT_FOUND`.
+pub const NOT_FOUND: Status = -3;
 /// `SILT_E_INVALID_ARGUMENT`.
 pub const INVALID_ARGUMENT: Status = -5;
 /// `SILT_E_UNSUPPORTED`.
@@ -97,8 +101,8 @@ pub fn name_of(status: Status) -> &'static [u8] {
     match status {
         OK => b"SILT_OK\0",
         -1 => b"SILT_E_IO\0",
-        -2 => b"SILT_E_CORRUPT\0",
-        -3 => b"SILT_E_NOT_FOUND\0",
+        CORRUPT => b"SILT_E_CORRUPT\0",
+        NOT_FOUND => b"SILT_E_NOT_FOUND\0",
         -4 => b"SILT_E_OUT_OF_RANGE\0",
         INVALID_ARGUMENT => b"SILT_E_INVALID_ARGUMENT\0",
         -6 => b"SILT_E_CONFLICT\0",

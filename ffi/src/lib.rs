@@ -12,6 +12,7 @@ mod bytes;
 mod error;
 mod fork;
 mod handle;
+mod index;
 mod library;
 mod log;
 mod memory;

@@ -170,6 +170,18 @@ pub unsafe fn write_plain<T>(to: *mut T, value: T) -> Outcome<()> {
     unsafe { write_if_wanted(to, value) }
 }
 
+/// Reads a plain struct of the caller.
+///
+/// # Safety
+/// `from` is NULL or points to a value.
+pub unsafe fn read_plain<T: Copy>(from: *const T) -> Outcome<T> {
+    // SAFETY: the caller's promise.
+    match unsafe { items_of(from, 1)? } {
+        [value] => Ok(*value),
+        _ => invalid("a struct is NULL"),
+    }
+}
+
 /// Fills an array of the caller with `items`, and says how many there are.
 ///
 /// # Safety

@@ -24,7 +24,7 @@ macro_rules! c_structs {
         /// A line for each struct and field: its name, and size or position.
         #[cfg(feature = "test")]
         pub fn layouts() -> String {
-            let mut lines = vec![crate::error::layout()];
+            let mut lines = vec![crate::error::layout(), crate::index::layout()];
             $(
                 lines.push(format!("{} {}", $c_name, size_of::<$name>()));
                 $(
@@ -186,6 +186,22 @@ c_structs! {
         lease: u64,
         truncations: u32,
         aborted_count: u32,
+    }
+
+    /// `silt_index_entry_t`.
+    "silt_index_entry_t" IndexEntry {
+        offset: i64,
+        timestamp_ms: i64,
+        position: i32,
+        reserved: i32,
+    }
+
+    /// `silt_aborted_entry_t`.
+    "silt_aborted_entry_t" AbortedEntry {
+        producer_id: i64,
+        first_offset: i64,
+        last_offset: i64,
+        last_stable_offset: i64,
     }
 }
 

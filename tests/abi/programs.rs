@@ -89,6 +89,11 @@ fn a_log_lives_and_takes_no_nonsense() {
 }
 
 #[test]
+fn indexes_by_themselves_outlive_their_files_and_their_names() {
+    Program::from_file("index.c", &[]).run_in_a_directory();
+}
+
+#[test]
 fn one_appends_and_many_read() {
     Program::from_file("threads.c", &[]).run_in_a_directory();
 }
@@ -108,7 +113,7 @@ fn the_library_can_be_unloaded_and_leaves_nothing() {
 #[test]
 fn sanitizers_of_the_host_find_nothing() {
     let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-    for name in ["library.c", "log.c", "threads.c", "wrapper.cpp"] {
+    for name in ["library.c", "log.c", "index.c", "threads.c", "wrapper.cpp"] {
         let program = Program::from_file(name, &flags);
         let home = tempfile::tempdir().expect("a folder");
         assert_eq!(program.run(&[home.path()]), "ok\n");

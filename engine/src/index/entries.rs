@@ -128,24 +128,50 @@ impl<'a, E: IndexEntry> Entries<'a, E> {
         self.get(slot).map_or(i64::MAX, |entry| entry.offset())
     }
 
-    /// The part of Kafka's own check that is the same for both indexes.
-    pub(super) fn check_size(&self) -> Result<()> {
-        if self.stray_size == 0 {
-            return Ok(());
-        }
-        let (size, stray) = (size_of::<E::Raw>(), self.stray_size);
-        let message = format!("the size is no multiple of {size}: {stray} bytes too many");
-        Err(Error::corrupt(message))
+    /// The first entry and the last one.
+    pub(super) fn ends(&self) -> Option<(E, E)> {
+        Some((self.get(0)?, self.get(self.count().checked_sub(1)?)?))
+    }
+}
+
+/// The part of Kafka's own check that is the same for both indexes.
+pub(crate) fn check_size<E: IndexEntry>(stray_size: usize) -> Result<()> {
+    if stray_size == 0 {
+        return Ok(());
+    }
+    let size = size_of::<E::Raw>();
+    let message = format!("the size is no multiple of {size}: {stray_size} bytes too many");
+    Err(Error::corrupt(message))
+}
+
+/// The part of it that looks at the offset of the last entry, where there is one.
+pub(crate) fn check_last_offset(last_offset: Option<i64>, base: i64) -> Result<()> {
+    let Some(last) = last_offset.filter(|last| *last < base) else { return Ok(()) };
+    let message = format!("the last entry's offset {last} is below the base offset {base}");
+    Err(Error::corrupt(message))
+}
+
+/// The end of an index, which an append is held against.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End<E> {
+    pub base_offset: i64,
+    pub count: usize,
+    pub max_count: usize,
+    /// What stands for an entry where there is none.
+    pub last: E,
+}
+
+impl<E: IndexEntry> End<E> {
+    /// Whether no entry can be appended, but for the one that a time index keeps for roll and
+    /// close.
+    pub(crate) fn is_full(&self) -> bool {
+        // spec: indexes 1.3
+        self.count + E::SPARE_COUNT >= self.max_count
     }
 
-    /// The part of it that looks at the last entry's offset.
-    pub(super) fn check_last_offset(&self) -> Result<()> {
-        let (last, base) = (self.last_or_none().offset(), self.base_offset);
-        if self.is_empty() || last >= base {
-            return Ok(());
-        }
-        let message = format!("the last entry's offset {last} is below the base offset {base}");
-        Err(Error::corrupt(message))
+    pub(super) fn full(&self) -> Error {
+        let (name, count) = (E::INDEX_NAME, self.count);
+        Error::new(Kind::Limit, format!("the {name} is full with {count} entries"))
     }
 }
 
@@ -249,13 +275,12 @@ impl<E: IndexEntry> IndexBuilder<E> {
     /// close; the segment is rolled then.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        // spec: indexes 1.3
-        self.count() + E::SPARE_COUNT >= self.max_count
+        self.end().is_full()
     }
 
-    pub(super) fn full(&self) -> Error {
-        let (name, count) = (E::INDEX_NAME, self.count());
-        Error::new(Kind::Limit, format!("the {name} is full with {count} entries"))
+    pub(super) fn end(&self) -> End<E> {
+        let (count, max_count) = (self.count(), self.max_count);
+        End { base_offset: self.base_offset, count, max_count, last: self.last }
     }
 
     /// The length that the file has while the segment is active, zeros behind the entries.

@@ -23,7 +23,8 @@
 //! | a transaction index entry of a later version | [`Unsupported`](crate::Kind::Unsupported) |
 
 pub mod check;
-mod entries;
+pub(crate) mod entries;
+pub mod live;
 pub mod offset;
 mod slots;
 pub mod time;

@@ -13,7 +13,7 @@ use zerocopy::big_endian::I32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::entries::layout::Layout;
-use super::entries::{Entries, IndexBuilder, relative_offset};
+use super::entries::{End, Entries, IndexBuilder, check_last_offset, check_size, relative_offset};
 use super::slots;
 use crate::{Error, Kind, Result};
 
@@ -29,6 +29,12 @@ pub struct RawEntry {
 }
 
 const _: () = assert!(size_of::<RawEntry>() == ENTRY_SIZE);
+
+impl RawEntry {
+    pub(super) fn new(relative_offset: i32, position: i32) -> Self {
+        RawEntry { relative_offset: relative_offset.into(), position: position.into() }
+    }
+}
 
 /// An entry of an offset index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -136,9 +142,33 @@ impl Entries<'_, OffsetEntry> {
     /// Kafka's own check, which looks at the last entry and the size only; [`check`](super::check)
     /// looks at all.
     pub fn sanity_check(&self) -> Result<()> {
+        sanity_check(self.ends(), self.base_offset, self.stray_size_bytes())
+    }
+}
+
+/// Kafka's own check of an index with these ends and so many stray bytes.
+pub(crate) fn sanity_check(
+    ends: Option<(OffsetEntry, OffsetEntry)>,
+    base_offset: i64,
+    stray_size: usize,
+) -> Result<()> {
+    // spec: indexes 2.2
+    check_last_offset(ends.map(|(_, last)| last.offset), base_offset)?;
+    check_size::<OffsetEntry>(stray_size)
+}
+
+impl End<OffsetEntry> {
+    /// The entry that is appended, or why it is not: see [`IndexBuilder::append`].
+    pub(crate) fn entry(&self, offset: i64, position: i32) -> Result<RawEntry> {
         // spec: indexes 2.2
-        self.check_last_offset()?;
-        self.check_size()
+        if self.is_full() {
+            return Err(self.full());
+        }
+        if self.count > 0 && offset <= self.last.offset {
+            let message = format!("offset index: {offset} after {}", self.last.offset);
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+        Ok(RawEntry::new(relative_offset(self.base_offset, offset)?, position))
     }
 }
 
@@ -151,16 +181,8 @@ impl IndexBuilder<OffsetEntry> {
     /// Fails, and changes nothing, with `Limit` when the index is full, `InvalidArgument` when the
     /// offset is not above the last one, and `OutOfRange` when it is no i32 above the base.
     pub fn append(&mut self, offset: i64, position: i32) -> Result<()> {
-        // spec: indexes 2.2
-        if self.is_full() {
-            return Err(self.full());
-        }
-        if self.count() > 0 && offset <= self.last.offset {
-            let message = format!("offset index: {offset} after {}", self.last.offset);
-            return Err(Error::new(Kind::InvalidArgument, message));
-        }
-        let relative_offset = relative_offset(self.base_offset, offset)?.into();
-        self.push(&RawEntry { relative_offset, position: position.into() });
+        let raw = self.end().entry(offset, position)?;
+        self.push(&raw);
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use zerocopy::big_endian::{I32, I64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::entries::layout::Layout;
-use super::entries::{Entries, IndexBuilder, relative_offset};
+use super::entries::{End, Entries, IndexBuilder, check_last_offset, check_size, relative_offset};
 use super::slots;
 use crate::units::NO_TIMESTAMP;
 use crate::{Error, Kind, Result};
@@ -31,6 +31,12 @@ pub struct RawEntry {
 }
 
 const _: () = assert!(size_of::<RawEntry>() == ENTRY_SIZE);
+
+impl RawEntry {
+    pub(super) fn new(timestamp_ms: i64, relative_offset: i32) -> Self {
+        RawEntry { timestamp_ms: timestamp_ms.into(), relative_offset: relative_offset.into() }
+    }
+}
 
 /// An entry of a time index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,15 +98,57 @@ impl Entries<'_, TimeEntry> {
     /// Kafka's own check, which looks at the ends and the size only; [`check`](super::check) looks
     /// at all.
     pub fn sanity_check(&self) -> Result<()> {
-        // spec: indexes 3.2
-        let last = self.last();
-        if let Some(first) = self.get(0).filter(|first| last.timestamp_ms < first.timestamp_ms) {
-            let (last, first) = (last.timestamp_ms, first.timestamp_ms);
-            let message = format!("the last timestamp {last} is below the first {first}");
-            return Err(Error::corrupt(message));
+        sanity_check(self.ends(), self.base_offset, self.stray_size_bytes())
+    }
+}
+
+/// Kafka's own check of an index with these ends and so many stray bytes.
+pub(crate) fn sanity_check(
+    ends: Option<(TimeEntry, TimeEntry)>,
+    base_offset: i64,
+    stray_size: usize,
+) -> Result<()> {
+    // spec: indexes 3.2
+    let goes_back = |(first, last): &(TimeEntry, TimeEntry)| last.timestamp_ms < first.timestamp_ms;
+    if let Some((first, last)) = ends.filter(goes_back) {
+        let (last, first) = (last.timestamp_ms, first.timestamp_ms);
+        let message = format!("the last timestamp {last} is below the first {first}");
+        return Err(Error::corrupt(message));
+    }
+    check_last_offset(ends.map(|(_, last)| last.offset), base_offset)?;
+    check_size::<TimeEntry>(stray_size)
+}
+
+impl End<TimeEntry> {
+    /// The entry that is appended, `None` when it says nothing new, or why it is not: see
+    /// [`IndexBuilder::maybe_append`].
+    pub(crate) fn entry(
+        &self,
+        timestamp_ms: i64,
+        offset: i64,
+        skip_full_check: bool,
+    ) -> Result<Option<RawEntry>> {
+        // spec: indexes 3.2; the order of the checks decides which error a caller sees.
+        let last = self.last;
+        if !skip_full_check && self.is_full() {
+            return Err(self.full());
         }
-        self.check_last_offset()?;
-        self.check_size()
+        if self.count > 0 && offset < last.offset {
+            let message = format!("time index: offset {offset} after {}", last.offset);
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+        if self.count > 0 && timestamp_ms < last.timestamp_ms {
+            let message =
+                format!("time index: timestamp {timestamp_ms} after {}", last.timestamp_ms);
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+        if timestamp_ms <= last.timestamp_ms {
+            return Ok(None);
+        }
+        if self.count >= self.max_count {
+            return Err(self.full());
+        }
+        Ok(Some(RawEntry::new(timestamp_ms, relative_offset(self.base_offset, offset)?)))
     }
 }
 
@@ -122,30 +170,10 @@ impl IndexBuilder<TimeEntry> {
         offset: i64,
         skip_full_check: bool,
     ) -> Result<bool> {
-        // spec: indexes 3.2; the order of the checks decides which error a caller sees.
-        if !skip_full_check && self.is_full() {
-            return Err(self.full());
-        }
-        if self.count() > 0 && offset < self.last.offset {
-            return Err(Error::new(
-                Kind::InvalidArgument,
-                format!("time index: offset {offset} after {}", self.last.offset),
-            ));
-        }
-        if self.count() > 0 && timestamp_ms < self.last.timestamp_ms {
-            return Err(Error::new(
-                Kind::InvalidArgument,
-                format!("time index: timestamp {timestamp_ms} after {}", self.last.timestamp_ms),
-            ));
-        }
-        if timestamp_ms <= self.last.timestamp_ms {
+        let Some(raw) = self.end().entry(timestamp_ms, offset, skip_full_check)? else {
             return Ok(false);
-        }
-        if self.count() >= self.max_count() {
-            return Err(self.full());
-        }
-        let relative_offset = relative_offset(self.base_offset, offset)?.into();
-        self.push(&RawEntry { timestamp_ms: timestamp_ms.into(), relative_offset });
+        };
+        self.push(&raw);
         Ok(true)
     }
 

@@ -8,6 +8,7 @@ pub mod damage;
 pub mod folder;
 pub mod handles;
 mod index_file;
+pub mod index_handle;
 mod index_memory;
 pub mod index_tails;
 pub mod log_segment;
@@ -16,6 +17,7 @@ pub mod open_files;
 pub mod rebuild;
 pub mod recent;
 mod search;
+pub mod txn_index_handle;
 mod walk;
 
 pub use active::{ActiveSegment, SegmentSettings};

@@ -50,10 +50,43 @@ static void throws_what_fails(const std::string &home) {
     }
 }
 
+static void holds_an_index(const std::string &home) {
+    const std::string path = home + "/0.index";
+    siltstone::Index made(path, SILT_INDEX_OFFSET, 100, 80);
+    siltstone::Index index(std::move(made));
+    index.append(105, 7);
+    index.append(110, 900);
+    CHECK(index.lookup(109) == ((5LL << 32) | 7) && index.entry(1).offset == 110);
+    CHECK(index.upper_bound(0, 8) == ((10LL << 32) | 900));
+    CHECK(index.counters().entry_count == 2);
+    index.flush(path);
+    CHECK(!index.resize(path, 80));
+    index.truncate_to(path, 110);
+    index.trim(path);
+    index.sanity_check();
+    index.shut();
+    CHECK(index.lookup(109) == SILT_E_CLOSED && index.get() != nullptr);
+
+    siltstone::Index times(home + "/0.timeindex", SILT_INDEX_TIME, 0, 120);
+    CHECK(times.append_time(10, 5) && !times.append_time(10, 6, true));
+    CHECK(times.lookup_time(11).offset == 5);
+    const std::string txns = home + "/0.txnindex";
+    siltstone::Index aborted(txns, SILT_INDEX_TXN, 0, 0);
+    aborted.append_aborted(txns, {7, 1, 2, 3});
+    CHECK(aborted.collect_aborted(0, 10).size() == 1);
+    try {
+        siltstone::Index missing(home + "/1.index", SILT_INDEX_OFFSET, 0, 80, SILT_INDEX_READ_ONLY);
+        CHECK(false);
+    } catch (const siltstone::Error &error) {
+        CHECK(error.code() == SILT_E_NOT_FOUND);
+    }
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     owns_what_it_opens(argv[1]);
     throws_what_fails(argv[1]);
+    holds_an_index(argv[1]);
     puts("ok");
     return 0;
 }

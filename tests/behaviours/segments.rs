@@ -115,6 +115,8 @@ fn a_limit_cuts_the_first_batch_unless_one_is_wanted_whole() {
     let fetched = locate(0, false);
     assert!(fetched.range.is_none());
     assert_eq!((fetched.place.offset, fetched.place.position), (50, 0));
+    // spec: segments 3.5. Nothing is no part of a batch.
+    assert!(!fetched.first_entry_incomplete);
     assert!(locate(1, false).first_entry_incomplete);
 }
 

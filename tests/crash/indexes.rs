@@ -157,6 +157,28 @@ fn a_roll_between_the_steps_of_a_flush_leaves_indexes_to_the_next_one() {
 }
 
 #[test]
+fn two_rolls_between_the_steps_of_a_flush_leave_the_indexes_of_the_first_segment_to_the_next_one() {
+    // Only the newest segment was looked at: the one that the flush had ended at was behind it, and
+    // no flush came back to its indexes.
+    let disk = SimDisk::new();
+    let log = open(&disk, 0);
+    fill(&log);
+    let work = log.prepare_flush(BATCHES, false).expect("files").expect("work");
+    log.roll(NOW_MS).expect("a roll");
+    let batch = records(1).at(BATCHES).epoch(0).build();
+    log.append_as_follower(&batch, 0, NOW_MS).expect("an append");
+    log.roll(NOW_MS).expect("a roll");
+    let synced = log.sync(&work);
+    log.complete_flush(&work, synced, NOW_MS).expect("a flush");
+    assert_eq!(log.recovery_point(), BATCHES - 1);
+    log.flush(false, NOW_MS).expect("a flush");
+    assert_eq!((log.recovery_point(), log.recovery_point_to_save()), (BATCHES + 1, BATCHES + 1));
+    for seed in SEEDS {
+        check_trusted(&disk, &disk.after_crash(seed), &format!("seed {seed}"));
+    }
+}
+
+#[test]
 fn a_sync_of_indexes_that_fails_ends_the_writing() {
     for failing in 0..3 {
         let disk = SimDisk::new();

@@ -11,6 +11,7 @@
 //! | `indexes` | indexes that were written but not synced |
 //! | `rounds` | a node that compacts: the same, with what it says of how far it came |
 //! | `rebuilds` | logs that are rebuilt from remote storage: the same |
+//! | `restarts` | what a killed process left and needs no recovery |
 //! | `killed` | a process that writes to a log is killed, on a real file system |
 //! | `directories` | which directories are recovered |
 //!
@@ -25,6 +26,7 @@ mod indexes;
 mod killed;
 mod live;
 mod rebuilds;
+mod restarts;
 mod rounds;
 mod scenario;
 

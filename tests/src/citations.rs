@@ -1,5 +1,5 @@
-//! Which rows of a catalogue do the tests of the repository cite, and which have a reason for having
-//! none?
+//! Which rows of a catalogue do the tests of the repository cite, and which have a reason for
+//! having none?
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use super::log::Log;
+use super::segments::Segments;
 use crate::error::{Kind, Result};
 use crate::segment::{FileName, FileRole, FileState, LogSegment};
 use crate::sync::{Mutex, MutexGuard};
@@ -96,6 +97,9 @@ impl Log {
         self.doom_segment(segment.base_offset(), now_ms).inspect_err(|_| {
             if !self.is_failed() {
                 segment.reinstate();
+                // Whoever was told that it is gone looks again.
+                let list = Segments::clone(&self.segments.load());
+                self.segments.store(Arc::new(list));
             }
         })
     }
@@ -250,6 +254,32 @@ mod tests {
             // What is open stays good.
             assert!(open.index(stale, &log.folder, FileRole::TxnIndex).unwrap().is_some());
         }
+    }
+
+    #[test]
+    fn a_reader_waits_where_a_segment_goes_before_it_is_out_of_the_list() {
+        // The list was the same that it had looked at, so it was told that files are missing.
+        let log = log(&SimDisk::new());
+        let first = Arc::clone(log.segments().first().unwrap());
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let changing = log.change_list();
+            first.retire();
+            first.close();
+            let reader = scope.spawn(|| {
+                log.look(|segments| {
+                    let found = segments.iter().map(|segment| segment.handles(&log.folder));
+                    let found: Result<Vec<_>> = found.collect();
+                    let _ = tell.send(found.is_ok());
+                    found.map(|found| found.len())
+                })
+            });
+            assert!(!told.recv().unwrap());
+            let list = log.segments().without(|segment| segment.base_offset() == 0);
+            log.segments.store(Arc::new(list));
+            drop(changing);
+            assert_eq!(reader.join().unwrap().unwrap(), 1);
+        });
     }
 
     #[test]

@@ -136,11 +136,10 @@ impl Log {
             let next_base = segments.higher(segment.base_offset()).map(|next| next.base_offset());
             let is_left_behind = next_base.is_some_and(|next| next <= end_offset);
             work.sync_dir |= segment.base_offset() >= flushed;
-            let has_records = next_base.is_none_or(|next| next > flushed);
-            match self.segment_files(segment, (has_records, is_left_behind || inclusive), &mut work)
-            {
+            match self.segment_files(segment, is_left_behind || inclusive, &mut work) {
                 // Deleted meanwhile, or replaced by a segment that is durable.
                 Err(error) if error.kind() == Kind::NotFound => {
+                    self.wait_for_list();
                     let now = self.segments.load();
                     if now.get(segment.base_offset()).is_some_and(|now| Arc::ptr_eq(now, segment)) {
                         return Err(error);
@@ -164,15 +163,13 @@ impl Log {
     fn segment_files(
         &self,
         segment: &Arc<LogSegment>,
-        (with_log, with_indexes): (bool, bool),
+        with_indexes: bool,
         work: &mut FlushWork,
     ) -> Result<()> {
         // spec: segments 9.9. A flush makes the indexes of a segment that has none yet.
         let settings = self.config.load().segment();
         ActiveSegment::touch_of(segment, &self.folder, &settings)?;
-        if with_log {
-            work.files.push(Arc::clone(segment.handles(&self.folder)?.log()));
-        }
+        work.files.push(Arc::clone(segment.handles(&self.folder)?.log()));
         if with_indexes && !segment.are_indexes_durable() {
             // What changes from here on is not known to be among what is synced.
             let changes = segment.index_changes();
@@ -213,10 +210,12 @@ impl Log {
         }
         let mut durable = self.durable();
         if durable.truncations == work.truncations {
-            // A roll that came between: its segment is left behind with indexes that are not among
-            // what was synced.
-            let is_left = durable.newest_base == work.end_offset
-                && has_dirty_indexes(self.segments.load().lower(work.end_offset));
+            // A roll that came between, perhaps not the last one: its segment is left behind with
+            // indexes that are not among what was synced.
+            let segments = self.segments.load();
+            let is_base =
+                durable.newest_base == work.end_offset || segments.get(work.end_offset).is_some();
+            let is_left = is_base && has_dirty_indexes(segments.lower(work.end_offset));
             let end = if is_left { work.end_offset.saturating_sub(1) } else { work.end_offset };
             durable.flushed_end_offset = durable.flushed_end_offset.max(end);
             durable.last_flush_ms = now_ms;

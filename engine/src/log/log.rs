@@ -3,8 +3,8 @@
 //! [`Log`] is shared: one thread at a time changes it, any number read it. Whoever changes it takes
 //! the writer's seat; a second one is turned away with `Conflict` instead of waiting. Readers take
 //! no lock: the list of segments is immutable and swapped as a whole, and offsets are published
-//! last. Nothing is synced from the seat, and what is due later (flushes, deletions) is the host's
-//! to run.
+//! last. Only a cut syncs from the seat, as nothing may come in the place of what it removes before
+//! that is gone for good; what is due later (flushes, deletions) is the host's to run.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, TryLockError};
@@ -42,6 +42,8 @@ pub struct Log {
     pub(super) folder: Folder,
     pub(super) config: ArcSwap<LogConfig>,
     pub(super) segments: ArcSwap<Segments>,
+    /// Held while segments go before they are out of the list.
+    pub(super) changing_list: Mutex<()>,
     pub(super) offsets: Offsets,
     pub(super) epochs: ArcSwap<LeaderEpochs>,
     /// Whether the epochs have changed since they were last compared with their checkpoint.

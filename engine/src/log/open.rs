@@ -82,6 +82,7 @@ impl Log {
             folder,
             config: ArcSwap::new(config),
             segments: ArcSwap::from_pointee(Segments::new(list)),
+            changing_list: Mutex::new(()),
             offsets: Offsets::new(log_start, local_start, log_end),
             epochs_are_new: AtomicBool::new(true),
             saved_epochs: Mutex::new(epochs.1),
@@ -261,7 +262,9 @@ fn recover(
             return Err(Error::corrupt(refusal.reason.clone()).in_file(dir));
         }
         if plan.is_empty() {
-            return Ok(());
+            // A process that was killed leaves sound files that may not be on the disk yet.
+            let is_durable = options.clean_shutdown;
+            return if is_durable { Ok(()) } else { storage.sync_filesystem(dir) };
         }
         recover::prepare(storage, &mut plan)?;
         storage.sync_filesystem(dir)?;

@@ -3,7 +3,7 @@
 //! Readers take no lock. A range keeps its file open through roll, deletion, truncation and close.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::log::Log;
 use super::segments::Segments;
@@ -12,6 +12,7 @@ use crate::index::AbortedTxn;
 use crate::io::{File, MapMode, MappedFile, cache};
 use crate::segment::handles::SealedPin;
 use crate::segment::{BatchPlace, Lease, LogSegment};
+use crate::sync::MutexGuard;
 
 /// How often a copy is tried again when the log is cut under it.
 const RETRIES_MAX: usize = 100;
@@ -106,7 +107,8 @@ pub struct Fetched {
     pub place: OffsetPlace,
     /// The bytes; `None` when there is nothing to be seen.
     pub range: Option<FileRange>,
-    /// Whether the first batch is larger than what was asked for and is not whole.
+    /// Whether the first batch is larger than what was asked for and is not whole; not where
+    /// nothing was asked for.
     pub first_entry_incomplete: bool,
     /// Of a reader of committed data: the transactions whose records it must leave out.
     pub aborted: Option<Vec<AbortedTxn>>,
@@ -241,6 +243,7 @@ impl Log {
                 // A segment was deleted or replaced between the look at the list and the opening
                 // of its file.
                 Err(error) if error.kind() == Kind::NotFound => {
+                    self.wait_for_list();
                     if Arc::ptr_eq(&segments, &self.segments.load()) {
                         return Err(error);
                     }
@@ -248,6 +251,18 @@ impl Log {
                 other => return other,
             }
         }
+    }
+
+    /// Waits until segments that were found and are gone are out of the list, too. Not to be asked
+    /// for by who changes it.
+    pub(super) fn wait_for_list(&self) {
+        drop(self.change_list());
+    }
+
+    /// To be held while segments that are in the list are retired, until others, or none, are in
+    /// their place: where the list cannot be changed first, as the log would have no end.
+    pub(super) fn change_list(&self) -> MutexGuard<'_, ()> {
+        self.changing_list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn locate_in(
@@ -320,7 +335,7 @@ impl Log {
             }
             Isolation::LogEnd | Isolation::HighWatermark => None,
         };
-        let first_entry_incomplete = wanted < found.size_bytes;
+        let first_entry_incomplete = wanted > 0 && wanted < found.size_bytes;
         Ok(Fetched { place, range, first_entry_incomplete, aborted })
     }
 

@@ -1,6 +1,7 @@
 //! When does a log go on in a new segment, and what becomes of the old one?
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::log::{Log, Writer};
 use crate::error::{Error, Kind, Result};
@@ -9,13 +10,14 @@ use crate::segment::active::RollParams;
 use crate::segment::{ActiveSegment, FileRole};
 
 impl Log {
-    /// Goes on in a new segment, whatever the old one's size; gives its base offset. An empty one
-    /// stays.
+    /// Goes on in a new segment, whatever the old one's size; gives its base offset. In the place
+    /// of an empty one comes another of the same base.
     ///
     /// The old segment is not durable yet: a flush up to the new base is due.
     ///
     /// # Errors
-    /// `Conflict` when another thread is writing; `Closed`; `Io`: the log goes on in the old one.
+    /// `Conflict` when another thread is writing; `Closed`; `Io`: the log goes on in the old one,
+    /// or [has failed](Self::is_failed) where that was empty and went already.
     pub fn roll(&self, now_ms: i64) -> Result<i64> {
         let mut seat = self.take_seat()?;
         let writer = self.ready(&mut seat)?;
@@ -83,8 +85,11 @@ impl Log {
     fn replace_empty(&self, writer: &mut Writer, now_ms: i64) -> Result<i64> {
         let base_offset = writer.active.base_offset();
         let settings = self.config.load().segment();
+        let _changing = self.change_list();
         self.retire_segment(writer.active.segment(), now_ms)?;
-        let next = ActiveSegment::create(&self.folder, base_offset, &settings, now_ms)?;
+        let next = ActiveSegment::create(&self.folder, base_offset, &settings, now_ms)
+            // The log has no segment to go on in.
+            .inspect_err(|_| self.is_failed.store(true, Ordering::Release))?;
         let list = self.segments.load().without(|segment| segment.base_offset() == base_offset);
         self.segments.store(Arc::new(list.with(Arc::clone(next.segment()))));
         std::mem::replace(&mut writer.active, next).close();
@@ -103,5 +108,67 @@ impl Log {
     pub(super) fn write_snapshot(&self, offset: i64, bytes: &[u8]) -> Result<()> {
         let path = self.folder.file(offset, FileRole::Snapshot);
         self.folder.storage().open(&path, OpenMode::Create)?.write_at(bytes, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+
+    use super::*;
+    use crate::io::SimDisk;
+    use crate::log::{FetchOptions, Isolation, LogConfig, OpenOptions};
+    use crate::record::builder::{BatchBuilder, BatchOptions};
+    use crate::record::codec::Compressor;
+
+    fn open(disk: &SimDisk, clean_shutdown: bool) -> Log {
+        let options = OpenOptions { clean_shutdown, ..OpenOptions::default() };
+        let dir = Path::new("/orders-0");
+        Log::open(Arc::new(disk.clone()), dir, LogConfig::default(), &options).unwrap()
+    }
+
+    fn batch() -> Vec<u8> {
+        let options = BatchOptions { leader_epoch: 0, ..BatchOptions::default() };
+        let mut builder = BatchBuilder::new(options).unwrap();
+        builder.append(1000, None, Some(b"value")).unwrap();
+        let mut bytes = Vec::new();
+        builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn what_is_appended_after_an_empty_segment_could_not_be_replaced_is_not_lost() {
+        // Where no new file could be made the log went on in the old one, which had got its name of
+        // a deleted file: it was deleted a minute later.
+        let (mut failures, mut ends) = (0, 0);
+        for number in 0.. {
+            let disk = SimDisk::new();
+            let log = open(&disk, true);
+            let before = disk.operation_count();
+            disk.fail_at(before + number, 28);
+            let rolled = log.roll(0);
+            if rolled.is_ok() && disk.operation_count() <= before + number {
+                break;
+            }
+            failures += usize::from(rolled.is_err());
+            if log.is_failed() {
+                ends += 1;
+            } else {
+                log.append_as_follower(&batch(), 0, 0).unwrap();
+                let end = FetchOptions {
+                    max_bytes: 1000,
+                    isolation: Isolation::LogEnd,
+                    min_one_message: true,
+                };
+                assert_eq!(log.read(0, &end).unwrap().bytes, batch(), "failure {number}");
+                log.delete_due_files(i64::MAX).unwrap();
+            }
+            let wanted = log.log_end_offset();
+            drop(log);
+            assert_eq!(open(&disk, false).log_end_offset(), wanted, "failure {number}");
+        }
+        assert!(failures > ends && ends > 0, "{failures} failures, {ends} of them ended the log");
     }
 }

@@ -187,6 +187,39 @@ fn a_round_of_compaction_ends_with_its_log(end: fn(&Log)) {
     assert_eq!(names("/orders-0"), before);
 }
 
+/// Everything at once: what is read was appended, in one epoch or the other.
+#[cfg(shuttle)]
+fn readers_see_what_was_appended(open_files_max: usize) {
+    let log = log_with(&SimDisk::new(), open_files_max);
+    (0..3).for_each(|_| append(&log, 0));
+    let mut threads = Vec::new();
+    for reader in 0..2 {
+        let log = Arc::clone(&log);
+        threads.push(spawn(move || {
+            for offset in [0, 2, 3, 4, 1] {
+                let isolation = [Isolation::LogEnd, Isolation::Committed][reader];
+                read(&log, offset, isolation);
+            }
+        }));
+    }
+    let flusher = Arc::clone(&log);
+    threads.push(spawn(move || {
+        // A closed log has nothing to flush.
+        let _ = flusher.flush(false, NOW_MS);
+    }));
+    append(&log, 0);
+    log.roll(NOW_MS).unwrap();
+    append(&log, 0);
+    log.truncate_to(2, NOW_MS).unwrap();
+    (0..3).for_each(|_| append(&log, 1));
+    log.update_high_watermark(4).unwrap();
+    log.maybe_increment_log_start_offset(1).unwrap();
+    log.delete_old_segments(NOW_MS).unwrap();
+    log.delete_due_files(NOW_MS).unwrap();
+    log.close().unwrap();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
 /// Of two writers one is turned away; nothing is written twice or lost.
 fn a_second_writer_is_turned_away() {
     let log = log();
@@ -301,38 +334,13 @@ mod random_orders {
         });
     }
 
-    /// Everything at once: what is read was appended, in one epoch or the other.
     #[test]
     fn readers_see_what_was_appended_while_the_log_is_cut_and_closed() {
-        check(|| {
-            let log = log();
-            (0..3).for_each(|_| append(&log, 0));
-            let mut threads = Vec::new();
-            for reader in 0..2 {
-                let log = Arc::clone(&log);
-                threads.push(spawn(move || {
-                    for offset in [0, 2, 3, 4, 1] {
-                        let isolation = [Isolation::LogEnd, Isolation::Committed][reader];
-                        read(&log, offset, isolation);
-                    }
-                }));
-            }
-            let flusher = Arc::clone(&log);
-            threads.push(spawn(move || {
-                // A closed log has nothing to flush.
-                let _ = flusher.flush(false, NOW_MS);
-            }));
-            append(&log, 0);
-            log.roll(NOW_MS).unwrap();
-            append(&log, 0);
-            log.truncate_to(2, NOW_MS).unwrap();
-            (0..3).for_each(|_| append(&log, 1));
-            log.update_high_watermark(4).unwrap();
-            log.maybe_increment_log_start_offset(1).unwrap();
-            log.delete_old_segments(NOW_MS).unwrap();
-            log.delete_due_files(NOW_MS).unwrap();
-            log.close().unwrap();
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-        });
+        check(|| super::readers_see_what_was_appended(100));
+    }
+
+    #[test]
+    fn readers_open_files_while_the_log_is_cut_and_closed() {
+        check(|| super::readers_see_what_was_appended(0));
     }
 }

@@ -98,6 +98,7 @@ impl Log {
         let later = segments.iter().rev().take_while(|segment| segment.base_offset() > offset);
         let mut outcome = Ok(());
         let mut end = None;
+        let changing = self.change_list();
         for segment in later {
             outcome = self.retire_segment(segment, now_ms);
             if outcome.is_err() {
@@ -110,6 +111,7 @@ impl Log {
         self.lower_end(writer, end);
         writer.is_unsettled = true;
         self.segments.store(Arc::new(segments.without(|segment| segment.base_offset() >= end)));
+        drop(changing);
         let gone = segments.iter().filter(|segment| segment.base_offset() >= end);
         gone.for_each(|segment| segment.close());
         if !is_all {
@@ -154,19 +156,17 @@ impl Log {
 
     /// Lets readers see no further than `end`, and flushes that have begun say nothing of it.
     fn lower_end(&self, writer: &mut Writer, end: i64) {
-        {
-            // What comes in the place of what is cut was not compacted, and the segment that is
-            // written to never is.
-            let holds_end = self.segments.load().floor(end).map(|segment| segment.base_offset());
-            let compacted_end = holds_end.unwrap_or(end).min(end);
-            let mut durable = self.durable();
-            durable.truncations += 1;
-            durable.flushed_end_offset = durable.flushed_end_offset.min(end);
-            durable.newest_base = durable.newest_base.min(end);
-            durable.snapshots.retain(|offset| *offset <= end);
-            let compacted = &mut durable.compacted_end_offset;
-            *compacted = compacted.map(|compacted| compacted.min(compacted_end));
-        }
+        // What comes in the place of what is cut was not compacted, and the segment that is
+        // written to never is.
+        let holds_end = self.segments.load().floor(end).map(|segment| segment.base_offset());
+        let compacted_end = holds_end.unwrap_or(end).min(end);
+        let mut durable = self.durable();
+        durable.truncations += 1;
+        durable.flushed_end_offset = durable.flushed_end_offset.min(end);
+        durable.newest_base = durable.newest_base.min(end);
+        durable.snapshots.retain(|offset| *offset <= end);
+        let compacted = &mut durable.compacted_end_offset;
+        *compacted = compacted.map(|compacted| compacted.min(compacted_end));
         let high_watermark = self.high_watermark().min(end);
         let stable = self.last_stable_offset().min(end);
         self.offsets.last_stable.store(stable, Ordering::Release);
@@ -176,6 +176,7 @@ impl Log {
         self.offsets.log_start.store(start, Ordering::Release);
         let local_start = self.local_log_start_offset().min(end);
         self.offsets.local_log_start.store(local_start, Ordering::Release);
+        drop(durable);
         self.refresh_last_stable(writer);
     }
 
@@ -239,6 +240,7 @@ impl Log {
         }
         let settings = self.config.load().segment();
         let is_same_base = offset == active_base;
+        let _changing = self.change_list();
         if is_same_base {
             self.retire_segment(&active, now_ms)?;
         }

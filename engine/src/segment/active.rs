@@ -88,12 +88,10 @@ impl ActiveSegment {
         for role in [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex] {
             segment.set_entry_count(role, Some(0));
         }
-        let active = Self::with(segment, handles, settings, now_ms);
-        folder.keep_count(&active.segment);
-        Ok(active)
+        Ok(Self::with(segment, folder, handles, (settings, now_ms)))
     }
 
-    /// Takes the last segment of a log that was loaded.
+    /// Takes the last segment of a log that was loaded. When that fails it is sealed as before.
     pub fn open(
         folder: &Folder,
         segment: &Arc<LogSegment>,
@@ -107,22 +105,27 @@ impl ActiveSegment {
             return Err(Error::new(Kind::Conflict, message).in_file(handles.log().path()));
         }
         let handles = handles.without_indexes();
-        let mut active = Self::with(Arc::clone(segment), handles, settings, now_ms);
-        active.open_txn_index(folder)?;
-        active.touch_indexes(folder, settings)?;
-        Ok(active)
+        let mut active = Self::with(Arc::clone(segment), folder, handles, (settings, now_ms));
+        let opened = active.open_txn_index(folder);
+        match opened.and_then(|()| active.touch_indexes(folder, settings)) {
+            Ok(()) => Ok(active),
+            Err(error) => {
+                active.end(None);
+                Err(error)
+            }
+        }
     }
 
     fn with(
         segment: Arc<LogSegment>,
+        folder: &Folder,
         handles: SegmentHandles,
-        settings: &SegmentSettings,
-        now_ms: i64,
+        (settings, now_ms): (&SegmentSettings, i64),
     ) -> Self {
         let recent = RecentBatches::new(segment.base_offset(), segment.size_bytes() == 0);
         let tails = Arc::<Tails>::default();
         segment.set_live(Some(Live { recent, tails: Arc::clone(&tails) }));
-        segment.set_handles(Arc::new(handles));
+        segment.set_handles(folder, Arc::new(handles));
         ActiveSegment {
             segment,
             tails,
@@ -290,14 +293,19 @@ impl ActiveSegment {
     /// Ends the writing: what readers share of it stays. Its files must be
     /// [finished](Self::finish_files).
     pub fn seal(self) -> Arc<LogSegment> {
+        // That there is none needs no look at the disk any more.
+        let txns = (self.txn_count == 0).then_some(0);
+        self.end(txns)
+    }
+
+    /// Ends the writing; of the index of transactions so many entries count, or all.
+    fn end(self, txns: Option<u32>) -> Arc<LogSegment> {
         // In this order: a flush that finds no tails must see that there are to be none any more.
         self.segment.set_live(None);
         *self.tails.lock().unwrap_or_else(PoisonError::into_inner) = None;
         for role in [FileRole::OffsetIndex, FileRole::TimeIndex] {
             self.segment.set_entry_count(role, None);
         }
-        // That there is none needs no look at the disk any more.
-        let txns = (self.txn_count == 0).then_some(0);
         self.segment.set_entry_count(FileRole::TxnIndex, txns);
         self.segment.end_writing();
         self.segment
@@ -323,6 +331,7 @@ fn touch(
     if tails.is_some() || !segment.is_live() {
         return Ok(());
     }
+    segment.check_own(Ok(()), folder)?;
     let base_offset = segment.base_offset();
     let files = TailFiles::open_or_make(folder, base_offset)?;
     let opened = IndexTails::open(base_offset, &files, settings.index_bytes);

@@ -13,7 +13,7 @@ use super::name::FileRole;
 use super::open_files::OpenFiles;
 use crate::error::{Kind, Result};
 use crate::io::{File, OpenMode};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::thread_number;
 
 /// Counts of leases that a segment has: threads with different ones do not get into each other's
@@ -35,6 +35,7 @@ pub struct SegmentHandles {
 struct OpenLog {
     file: Arc<dyn File>,
     segment: Weak<LogSegment>,
+    truncations: Arc<AtomicU32>,
     open_files: Arc<OpenFiles>,
 }
 
@@ -78,10 +79,10 @@ impl Lease {
     }
 
     /// How often the log was cut: see [`LogSegment::truncations`]. A segment that is no part of a
-    /// log any more is not cut.
+    /// log any more is not cut again.
     #[must_use]
     pub fn truncations(&self) -> u32 {
-        self.log.segment.upgrade().map_or(0, |segment| segment.truncations())
+        self.log.truncations.load(Ordering::Acquire)
     }
 
     /// Keeps the log from being cut; `None` while the segment is written to.
@@ -134,8 +135,12 @@ impl SegmentHandles {
         open_files: &Arc<OpenFiles>,
     ) -> Self {
         open_files.add(1);
-        let (segment, open_files) = (Arc::downgrade(segment), Arc::clone(open_files));
-        Self::of(Arc::new(OpenLog { file: log, segment, open_files }))
+        Self::of(Arc::new(OpenLog {
+            file: log,
+            segment: Arc::downgrade(segment),
+            truncations: Arc::clone(segment.truncation_count()),
+            open_files: Arc::clone(open_files),
+        }))
     }
 
     fn of(log: Arc<OpenLog>) -> Self {
@@ -283,6 +288,18 @@ mod tests {
         // It is opened again.
         segment.lease(&folder).unwrap();
         assert_eq!(folder.open_files().count(), 1);
+    }
+
+    #[test]
+    fn a_lease_knows_how_often_its_log_was_cut_when_the_segment_is_gone() {
+        // It said that the log was never cut: a range of one that had been was thrown away.
+        let (folder, segment) = sealed();
+        segment.truncated();
+        let lease = segment.lease(&folder).unwrap();
+        segment.truncated();
+        assert_eq!(lease.truncations(), 2);
+        drop(segment);
+        assert_eq!(lease.truncations(), 2);
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl IndexTails {
     /// have while a segment is active.
     ///
     /// # Errors
-    /// What the files say.
+    /// What the files say: then they have the length that they had, if that can be had.
     pub fn open(base_offset: i64, files: &TailFiles, max_size_bytes: u32) -> Result<Self> {
         let (offset_file, time_file) = (&*files.offset, &*files.time);
         let (offset_count, last) = last_entry(offset_file, offset::ENTRY_SIZE)?;
@@ -171,13 +171,12 @@ impl IndexTails {
             timestamp_ms: bytes::get_i64(&entry, 0).unwrap_or(NO_TIMESTAMP),
             offset: relative(base_offset, &entry, 8),
         });
-        Ok(IndexTails {
-            base_offset,
-            offset: IndexTail::open(offset_file, offset_count, max_size_bytes)?,
-            time: IndexTail::open(time_file, time_count, max_size_bytes)?,
-            last_offset,
-            last_time,
-        })
+        let mut offset = IndexTail::open(offset_file, offset_count, max_size_bytes)?;
+        let time = IndexTail::open(time_file, time_count, max_size_bytes).inspect_err(|_| {
+            // The zeros behind them would be read as entries.
+            let _ = offset.set_file_size(offset_file, offset_count);
+        })?;
+        Ok(IndexTails { base_offset, offset, time, last_offset, last_time })
     }
 
     /// The last entry of the time index; timestamp -1 at the base offset when there is none.

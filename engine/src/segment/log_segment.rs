@@ -36,7 +36,8 @@ pub struct LogSegment {
     offset_entries: AtomicU32,
     time_entries: AtomicU32,
     txn_entries: AtomicU32,
-    truncations: AtomicU32,
+    /// Shared with those who keep its log open when it is gone.
+    truncations: Arc<AtomicU32>,
     /// How often its indexes were changed, and how much of that is durable.
     index_changes: AtomicU32,
     durable_index_changes: AtomicU32,
@@ -74,7 +75,7 @@ impl LogSegment {
             offset_entries: AtomicU32::new(WHOLE_FILE),
             time_entries: AtomicU32::new(WHOLE_FILE),
             txn_entries: AtomicU32::new(WHOLE_FILE),
-            truncations: AtomicU32::new(0),
+            truncations: Arc::new(AtomicU32::new(0)),
             index_changes: AtomicU32::new(0),
             durable_index_changes: AtomicU32::new(0),
             pins: AtomicU32::new(0),
@@ -95,8 +96,8 @@ impl LogSegment {
         self.end_offset_hint.store(end_offset, Ordering::Relaxed);
     }
 
-    /// The offset that was said last. Of the segment that is written to it is the end of all batches
-    /// that its size covers, and for a moment already of those that are about to be.
+    /// The offset that was said last. Of the segment that is written to it is the end of all
+    /// batches that its size covers, and for a moment already of those that are about to be.
     pub(crate) fn end_offset_hint(&self) -> i64 {
         self.end_offset_hint.load(Ordering::Relaxed)
     }
@@ -126,6 +127,10 @@ impl LogSegment {
     #[must_use]
     pub fn truncations(&self) -> u32 {
         self.truncations.load(Ordering::Acquire)
+    }
+
+    pub(super) fn truncation_count(&self) -> &Arc<AtomicU32> {
+        &self.truncations
     }
 
     pub(super) fn truncated(&self) {
@@ -275,6 +280,7 @@ impl LogSegment {
         let Some(live) = self.live() else { return Ok(()) };
         let mut tails = live.tails.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(tails) = tails.as_mut() else { return Ok(()) };
+        self.check_own(Ok(()), folder)?;
         if tails.has_gathered() {
             tails.write_out(&TailFiles::open(folder, self.base_offset)?)?;
         }
@@ -289,8 +295,12 @@ impl LogSegment {
 
     /// Says that it is no part of the log any more: files that are opened by its names from now on
     /// are not its own, and one that is missing says nothing. To be said when nobody finds it any
-    /// more, and before its files are renamed.
+    /// more, and before its files are renamed. Whoever is at the growing ends of its indexes is
+    /// waited for: he must not write to what has its names then.
     pub(crate) fn retire(&self) {
+        let live = self.live();
+        let _tails =
+            live.as_ref().map(|live| live.tails.lock().unwrap_or_else(PoisonError::into_inner));
         self.is_retired.store(true, Ordering::Release);
     }
 
@@ -349,14 +359,16 @@ impl LogSegment {
         let opened = folder.open(self.base_offset, FileRole::Log, OpenMode::ReadWrite);
         let log = self.check_own(opened, folder)?.into();
         let handles = Arc::new(SegmentHandles::new(self, log, folder.open_files()));
-        self.set_handles(Arc::clone(&handles));
-        folder.keep_count(self);
+        self.set_handles(folder, Arc::clone(&handles));
         Ok(handles)
     }
 
-    /// Takes open files, in the place of others that are counted already.
-    pub(super) fn set_handles(&self, handles: Arc<SegmentHandles>) {
-        self.handles.store(Some(handles));
+    /// Takes open files. Where it had none, and be it since a moment, nobody knows any more that
+    /// they are to be let go of.
+    pub(super) fn set_handles(self: &Arc<Self>, folder: &Folder, handles: Arc<SegmentHandles>) {
+        if self.handles.swap(Some(handles)).is_none() {
+            folder.keep_count(self);
+        }
     }
 
     /// Whether files of it are open.

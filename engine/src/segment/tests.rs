@@ -203,3 +203,106 @@ fn the_first_batch_tells_its_timestamp() {
     append(&folder, &mut active, &batch(1, 1));
     assert_eq!(active.segment().first_batch_timestamp(&folder).unwrap(), Some(1000));
 }
+
+/// A sealed segment with entries in both indexes.
+fn sealed(base_offset: i64) -> (Folder, Arc<LogSegment>) {
+    let (folder, mut active) = create(base_offset);
+    active.touch_indexes(&folder, &SETTINGS).unwrap();
+    (0..5).for_each(|number| {
+        let time = NOW_MS + number;
+        append(&folder, &mut active, &messages(base_offset + number, time, 1));
+    });
+    active.finish_files(&folder).unwrap();
+    (folder, active.seal())
+}
+
+fn index_sizes(folder: &Folder, base_offset: i64) -> [u64; 2] {
+    [FileRole::OffsetIndex, FileRole::TimeIndex]
+        .map(|role| folder.storage().metadata(&folder.file(base_offset, role)).unwrap().size_bytes)
+}
+
+#[test]
+fn a_sealed_segment_that_cannot_be_written_to_again_is_sealed_as_before() {
+    // Where its indexes could not be lengthened it stayed one that is written to: no slice of it
+    // could be mapped any more, and half of its indexes had zeros behind them.
+    let mut failures = 0;
+    for number in 0.. {
+        let disk = SimDisk::new();
+        disk.put_dir(Path::new("/orders-0"), None).unwrap();
+        let (other, segment) = sealed(0);
+        let folder = Folder::new(Arc::new(disk.clone()), Path::new("/orders-0"), OpenFiles::new(9));
+        for role in [FileRole::Log, FileRole::OffsetIndex, FileRole::TimeIndex] {
+            let bytes = other.storage().read(&other.file(0, role), 1 << 20).unwrap();
+            disk.put(&folder.file(0, role), bytes, None).unwrap();
+        }
+        let segment = Arc::new(LogSegment::new(0, segment.size_bytes()));
+        let sizes = index_sizes(&folder, 0);
+        disk.fail_at(disk.operation_count() + number, 28);
+        if let Ok(active) = ActiveSegment::open(&folder, &segment, &SETTINGS, NOW_MS) {
+            if disk.operation_count() <= number {
+                break;
+            }
+            drop(active);
+            continue;
+        }
+        failures += 1;
+        assert!(!segment.is_live() && segment.pin(), "failure {number}");
+        segment.unpin();
+        assert_eq!(index_sizes(&folder, 0), sizes, "failure {number}");
+        assert_eq!(segment.max_timestamp(&folder).unwrap(), (NOW_MS + 4, 4), "failure {number}");
+        assert_eq!(segment.translate(&folder, 3).unwrap().unwrap().last_offset, 3);
+        let active = ActiveSegment::open(&folder, &segment, &SETTINGS, NOW_MS).unwrap();
+        assert_eq!(index_sizes(&folder, 0), [1000, 996], "failure {number}");
+        drop(active);
+    }
+    assert!(failures > 4, "{failures} failures");
+}
+
+#[test]
+fn a_flush_that_is_late_writes_nothing_to_the_files_of_another_segment() {
+    // A flush that had found a segment before it went opened the indexes by their names, and wrote
+    // its entries to those of the segment that had taken its place.
+    let (folder, mut active) = create(0);
+    active.touch_indexes(&folder, &SETTINGS).unwrap();
+    (0..5).for_each(|offset| append(&folder, &mut active, &batch(offset, 1)));
+    let late = Arc::clone(active.segment());
+    late.retire();
+    let next = ActiveSegment::create(&folder, 0, &SETTINGS, NOW_MS).unwrap();
+    let flushed = ActiveSegment::write_out_indexes(&late, &folder, &SETTINGS);
+    assert_eq!(flushed.unwrap_err().kind(), Kind::NotFound);
+    next.touch_indexes(&folder, &SETTINGS).unwrap();
+    let flushed = ActiveSegment::write_out_indexes(&late, &folder, &SETTINGS);
+    assert_eq!(flushed.unwrap_err().kind(), Kind::NotFound);
+    let index = folder.storage().read(&folder.file(0, FileRole::OffsetIndex), 1 << 20).unwrap();
+    assert!(index.iter().all(|byte| *byte == 0), "{index:?}");
+    // One that had no indexes makes none.
+    let (folder, active) = create(0);
+    active.segment().retire();
+    let flushed = ActiveSegment::write_out_indexes(active.segment(), &folder, &SETTINGS);
+    assert_eq!(flushed.unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(folder.storage().list(Path::new("/orders-0")).unwrap().len(), 1);
+}
+
+#[test]
+fn files_that_come_when_others_were_let_go_of_are_let_go_of_in_their_turn() {
+    // A segment whose files were let go of while it was made ready to be written to was not among
+    // those that are looked at any more: its log stayed open for good.
+    let disk = SimDisk::new();
+    disk.put_dir(Path::new("/orders-0"), None).unwrap();
+    let open_files = OpenFiles::new(1);
+    let folder = Folder::new(Arc::new(disk), Path::new("/orders-0"), Arc::clone(&open_files));
+    let made = |base_offset| {
+        let mut active = ActiveSegment::create(&folder, base_offset, &SETTINGS, NOW_MS).unwrap();
+        active.finish_files(&folder).unwrap();
+        let segment = active.seal();
+        segment.close();
+        segment
+    };
+    let (one, other) = (made(0), made(10));
+    let handles = one.handles(&folder).unwrap();
+    other.handles(&folder).unwrap();
+    assert!(!one.is_open(), "it was opened first");
+    one.set_handles(&folder, Arc::new(handles.without_indexes()));
+    drop(handles);
+    assert_eq!(open_files.count(), 1);
+}

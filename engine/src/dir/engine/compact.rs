@@ -14,7 +14,7 @@ use super::checkpoints::CheckpointFile;
 use super::due::WorkKind;
 use super::engine::Engine;
 use super::options::EngineOptions;
-use super::partitions::Entry;
+use super::partitions::{Entry, Place};
 use crate::error::{Error, Kind, Result};
 use crate::log::{Cleanable, Cleaner, CleanerOptions};
 
@@ -142,8 +142,7 @@ impl Engine {
                 }
             };
             // spec: cleaner 2. At once, whether or not the log is compacted.
-            if range.checkpoint_is_stale && checkpoint.is_some() {
-                entry.log.set_compacted_end_offset(Some(range.first_dirty_offset));
+            if range.checkpoint_is_stale && entry.log.correct_compacted_end_offset() {
                 outcome = outcome.and(self.checkpoint_compacted(&entry));
             }
             let most = found.as_ref().map_or(0.0, |(_, most)| most.dirty_ratio());
@@ -169,6 +168,34 @@ impl Engine {
             }
             Err(error) => self.judge_compaction(entry, error).map(|()| false),
         }
+    }
+
+    /// Cuts the current log of a partition as [`Log::truncate_to`](crate::log::Log::truncate_to)
+    /// does, and writes down at once that less of it is compacted: else a start after a crash would
+    /// take for compacted what has come in the place of what was cut.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no log; those of the cut, and of the checkpoint: then the log is
+    /// cut, and the checkpoint is written with the work that is due.
+    pub fn truncate_to(
+        &self,
+        topic: &str,
+        partition: i32,
+        offset: i64,
+        now_ms: i64,
+    ) -> Result<bool> {
+        let log = self.log(topic, partition)?;
+        let entry = self.read().get(topic, partition, false).and_then(Place::entry).cloned();
+        let (Some(_), Some(entry)) = (log, entry) else {
+            let message = format!("there is no log of {topic}-{partition}");
+            return Err(Error::new(Kind::NotFound, message));
+        };
+        let cut = entry.log.truncate_to(offset, now_ms);
+        let is_cut = cut.map_err(|error| self.judge(entry.dir, error))?;
+        if is_cut {
+            self.checkpoint_compacted(&entry)?;
+        }
+        Ok(is_cut)
     }
 
     fn checkpoint_compacted(&self, entry: &Entry) -> Result<()> {
@@ -203,5 +230,49 @@ impl Engine {
             }
         }
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::dir::engine::NewLog;
+    use crate::io::{SimDisk, Storage};
+    use crate::log::LogConfig;
+    use crate::record::builder::{BatchBuilder, BatchOptions};
+    use crate::record::codec::Compressor;
+
+    #[test]
+    fn a_cut_is_in_the_checkpoint_of_compacted_logs_when_it_returns() {
+        let disk = SimDisk::new();
+        let config = |_: &str| LogConfig::default();
+        let dirs = ["/data".into()];
+        let options = EngineOptions::new(&config, 0);
+        let (engine, _) = Engine::open(Arc::new(disk.clone()), &dirs, &options).unwrap();
+        let missing = engine.truncate_to("orders", 0, 0, 0).unwrap_err();
+        assert_eq!(missing.kind(), Kind::NotFound);
+        let log = engine.get_or_create("orders", 0, &NewLog::default()).unwrap();
+        for base_offset in 0..4 {
+            let options = BatchOptions { base_offset, leader_epoch: 0, ..BatchOptions::default() };
+            let mut builder = BatchBuilder::new(options).unwrap();
+            builder.append(0, None, Some(b"value")).unwrap();
+            let mut bytes = Vec::new();
+            builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+            log.append_as_follower(&bytes, 0, 0).unwrap();
+            log.roll(0).unwrap();
+        }
+        log.set_compacted_end_offset(Some(3));
+        engine.checkpoint(CheckpointFile::CompactedEnds).unwrap();
+        let line = || {
+            let path = std::path::Path::new("/data").join(CheckpointFile::CompactedEnds.name());
+            let bytes = disk.read(&path, 1000).unwrap();
+            crate::state::OffsetCheckpoint::parse(&bytes).unwrap().get("orders", 0)
+        };
+        assert!(!engine.truncate_to("orders", 0, 9, 0).unwrap());
+        assert_eq!(line(), Some(3));
+        assert!(engine.truncate_to("orders", 0, 2, 0).unwrap());
+        assert_eq!(line(), Some(2));
     }
 }

@@ -151,13 +151,19 @@ impl Engine {
     /// Gives the logs of a topic other settings. Those that are not to be compacted any more are
     /// not from now on.
     pub fn set_config(&self, topic: &str, config: &LogConfig) {
-        let (partitions, config) = (self.read(), Arc::new(config.clone()));
-        for entry in partitions.entries().filter(|entry| &*entry.topic == topic) {
-            entry.log.set_config(Arc::clone(&config));
-            if !config.compact {
-                entry.log.pause_compaction();
-                entry.log.resume_compaction();
-            }
+        let config = Arc::new(config.clone());
+        let of_topic: Vec<Arc<Entry>> = {
+            let partitions = self.read();
+            let of_topic = partitions.entries().filter(|entry| &*entry.topic == topic);
+            of_topic.inspect(|entry| entry.log.set_config(Arc::clone(&config))).cloned().collect()
+        };
+        if config.compact {
+            return;
+        }
+        // Nobody is to wait for the table of all logs while a step comes to its end.
+        for entry in of_topic {
+            entry.log.pause_compaction();
+            entry.log.resume_compaction();
         }
     }
 
@@ -225,4 +231,38 @@ fn shut(entry: &Entry, dir: &LogDir) -> Option<Place> {
     let failure = Failure::of(&dir.failure()?);
     let path = PathBuf::clone(&entry.log.dir());
     Some(Place::Shut(Arc::new(Shut { path, dir: entry.dir, failure })))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::dir::engine::NewLog;
+    use crate::io::SimDisk;
+
+    #[test]
+    fn a_topic_that_is_not_to_be_compacted_any_more_keeps_nobody_from_the_others() {
+        // It held the table of all logs until the step that was being done was over.
+        let compacted = LogConfig { compact: true, ..LogConfig::default() };
+        let config = |_: &str| LogConfig::default();
+        let dirs = ["/data".into()];
+        let options = EngineOptions::new(&config, 0);
+        let (engine, _) = Engine::open(Arc::new(SimDisk::new()), &dirs, &options).unwrap();
+        let new = NewLog { config: compacted, ..NewLog::default() };
+        let log = engine.get_or_create("orders", 0, &new).unwrap();
+        std::thread::scope(|scope| {
+            let step = log.stand_still();
+            let setter = scope.spawn(|| engine.set_config("orders", &LogConfig::default()));
+            let give_up_at = Instant::now() + Duration::from_secs(20);
+            while log.config().compact || engine.partitions.try_write().is_err() {
+                assert!(Instant::now() < give_up_at, "the table is held");
+                std::thread::yield_now();
+            }
+            assert!(!setter.is_finished(), "it waits for the step");
+            drop(step);
+        });
+    }
 }

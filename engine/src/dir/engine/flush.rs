@@ -8,9 +8,10 @@ use crate::error::Result;
 use crate::io::{File, Storage};
 use crate::log::{FlushWork, Log};
 
-/// Logs whose files are open at once for a flush: so many at most.
+/// Logs that are made durable together: so many at most.
 const GROUP_MAX: usize = 256;
-/// The files of a segment.
+/// Files of a log that a flush has open: of the one segment that it mostly is about. Each further
+/// one that was rolled since the last flush has as many.
 const FILES_EACH: usize = 4;
 
 impl Engine {

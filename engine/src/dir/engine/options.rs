@@ -41,7 +41,8 @@ pub struct EngineOptions<'a> {
     pub keep_lost: bool,
     /// Files of segments that may stay open, in all logs, those that are written to too: of more
     /// partitions than that, those that nobody uses have no file open. A call has a few more while
-    /// it lasts, a flush of many logs at most as many again.
+    /// it lasts, a flush of many logs about as many again, and four more for each segment beyond
+    /// one that it makes durable of a log.
     pub open_files_max: usize,
     /// `log.segment.delete.delay.ms`: how long the folder of a deleted log stays.
     pub folder_delete_delay_ms: i64,

@@ -53,7 +53,12 @@ impl Group<'_> {
 
     /// Recovers each. Durable when this returns.
     pub fn recover(&self, members: &[Member]) -> Result<Plans> {
-        self.put_in_place(self.prepare(members))
+        let plans = self.prepare(members);
+        if !self.clean && !is_busy(&plans) {
+            // What a process that was killed has left sound may not be on the disk yet.
+            self.storage.sync_filesystem(self.dir)?;
+        }
+        self.put_in_place(plans)
     }
 
     /// Analyses each and writes its new files beside the old.
@@ -64,10 +69,9 @@ impl Group<'_> {
         })
     }
 
-    /// Carries out what is prepared. Durable when this returns.
+    /// Carries out what is prepared. Durable when this returns, unless nothing is to be done.
     pub fn put_in_place(&self, mut plans: Plans) -> Result<Plans> {
-        let busy = plans.iter().any(|plan| plan.as_ref().is_ok_and(|plan| !plan.is_empty()));
-        if !busy {
+        if !is_busy(&plans) {
             return Ok(plans);
         }
         self.storage.sync_filesystem(self.dir)?;
@@ -176,4 +180,9 @@ impl Group<'_> {
             items.iter_mut().for_each(work);
         }
     }
+}
+
+/// Whether there is anything to be done.
+fn is_busy(plans: &Plans) -> bool {
+    plans.iter().any(|plan| plan.as_ref().is_ok_and(|plan| !plan.is_empty()))
 }

@@ -138,6 +138,21 @@ impl Log {
         self.durable().compacted_end_offset = offset;
     }
 
+    /// Puts the log start in its place where it lies outside of the log, as it is now and not as it
+    /// was when somebody looked; says whether it did.
+    // spec: cleaner 2
+    pub fn correct_compacted_end_offset(&self) -> bool {
+        // A truncation lowers both it and the ends of the log under this lock.
+        let mut durable = self.durable();
+        let (start, end) = (self.log_start_offset(), self.log_end_offset());
+        let is_outside =
+            durable.compacted_end_offset.is_some_and(|line| line < start || line > end);
+        if is_outside {
+            durable.compacted_end_offset = Some(start);
+        }
+        is_outside
+    }
+
     /// Takes note of a round from `first_dirty_offset` to `end_offset`, unless the log was cut
     /// since it began, or before it and after its range was told.
     pub(super) fn compacted(&self, first_dirty_offset: i64, end_offset: i64, truncations: u64) {
@@ -151,4 +166,35 @@ impl Log {
 
 fn size_of(segments: &[Arc<LogSegment>]) -> u64 {
     segments.iter().map(|segment| segment.size_bytes()).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+
+    use super::*;
+    use crate::io::SimDisk;
+    use crate::log::{LogConfig, OpenOptions};
+
+    #[test]
+    fn a_line_outside_of_the_log_becomes_its_start_as_it_is_now() {
+        // The start that an earlier look had found was written down, though the log had been cut
+        // since: what came in the place of what was cut passed for compacted.
+        let options = OpenOptions { log_start_offset: 60, ..OpenOptions::default() };
+        let disk = Arc::new(SimDisk::new());
+        let log = Log::open(disk, Path::new("/orders-0"), LogConfig::default(), &options).unwrap();
+        assert!(!log.correct_compacted_end_offset(), "it has no line");
+        for (line, corrected) in [(60, 60), (50, 60), (70, 60)] {
+            log.set_compacted_end_offset(Some(line));
+            assert_eq!(log.correct_compacted_end_offset(), line != corrected);
+            assert_eq!(log.compacted_end_offset(), Some(corrected));
+        }
+        log.set_compacted_end_offset(Some(50));
+        assert!(log.cleanable(Some(50), 0).unwrap().checkpoint_is_stale);
+        log.truncate_fully_and_start_at(20, None, 0).unwrap();
+        assert!(!log.correct_compacted_end_offset());
+        assert_eq!(log.compacted_end_offset(), Some(20));
+    }
 }

@@ -27,7 +27,7 @@ pub(in crate::log) struct Rounds {
 }
 
 /// While this lives no round does a step, and no replacement of segments goes on.
-pub(in crate::log) struct Standstill<'a> {
+pub(crate) struct Standstill<'a> {
     _step: MutexGuard<'a, ()>,
     pending: MutexGuard<'a, Option<Replacement>>,
 }
@@ -121,7 +121,7 @@ impl Log {
 
     /// Ends the round that is under way, and keeps it and every replacement of segments from the
     /// disk. Not to be asked for from the writer's seat.
-    pub(in crate::log) fn stand_still(&self) -> Standstill<'_> {
+    pub(crate) fn stand_still(&self) -> Standstill<'_> {
         self.rounds.end();
         let step = self.rounds.lock();
         // Once more: a round may have begun since, and done a step where the log was.

@@ -39,6 +39,7 @@
  *                         a second one gets SILT_E_CONFLICT and nothing happens
  *     silt_engine_t       any
  *     silt_index_t        any number of look-ups; one that writes, as above
+    silt_ring_t         any that submit, and one that polls
  *     leases              any
  *     plain structs       the caller's business
  *
@@ -695,6 +696,316 @@ typedef struct silt_index_counters {
 /* Where the counters of an offset or time index are. */
 SILT_API silt_status_t silt_index_counters(const silt_index_t *index,
                                            const silt_index_counters_t **out, silt_error_t *err);
+
+/* ---- Many logs in one call ------------------------------------------------------------------------ */
+
+enum {
+    SILT_APPEND_FOLLOWER = 1 /* as silt_log_append_follower; else as silt_log_append_leader */
+};
+
+typedef struct silt_append_item {
+    silt_log_t *log;
+    void *records; /* no two items may share bytes */
+    uint64_t size_bytes;
+    int64_t now_ms;
+    int32_t leader_epoch;
+    uint32_t origin;             /* SILT_ORIGIN_ */
+    int32_t transaction_version; /* as in silt_append_t */
+    uint32_t flags;              /* SILT_APPEND_ */
+} silt_append_item_t;
+
+/* What silt_appended_t says, for an array. */
+typedef struct silt_append_result {
+    int64_t first_offset;
+    int64_t last_offset;
+    int64_t max_timestamp_ms;
+    int64_t log_append_time_ms;
+    int64_t log_start_offset;
+    uint64_t size_bytes;
+    uint32_t flags;      /* SILT_APPENDED_ */
+    int32_t detail_code; /* SILT_DETAIL_, of an item that was refused */
+} silt_append_result_t;
+
+/*
+ * Appends to many logs, or many times to one: each item by itself, those of one log in their order,
+ * but the disk gets all writes at once. Each item has its own status, which is written in any case:
+ * one that is refused keeps out no other, but for later items of a follower, which would leave a
+ * gap. The call itself fails for NULL arrays and for records that overlap, and then does nothing.
+ */
+SILT_API silt_status_t silt_append_many(const silt_append_item_t *items, uint32_t count,
+                                        silt_append_result_t *out, silt_status_t *status,
+                                        silt_error_t *err);
+
+/*
+ * As silt_locate, but all ranges together have at most `max_bytes`: what one fetch gets is not left
+ * for those behind it. SILT_FETCH_MIN_ONE holds until a fetch has got bytes; the first may exceed
+ * `max_bytes` by that.
+ */
+SILT_API silt_status_t silt_locate_within(const silt_fetch_t *fetches, uint32_t count,
+                                          uint64_t max_bytes, silt_range_t *out,
+                                          silt_status_t *status, silt_error_t *err);
+
+/* ---- The log directories of a broker -------------------------------------------------------------- */
+
+/*
+ * All logs of a broker: opened together, and recovered where the stop was not a clean one. An
+ * engine starts no thread that stays. What has to be done now and then is handed out as work, which
+ * the host runs where and when it likes:
+ *
+ *     silt_work_t work[64];
+ *     uint32_t count;
+ *     silt_engine_due(engine, now_ms, work, 64, &count, &error);
+ *     for (uint32_t i = 0; i < count; i++) {
+ *         silt_engine_run(engine, work[i].id, now_ms, &error);
+ *     }
+ *
+ * Logs that an engine gives are objects of their own, each closed by silt_log_close, before or
+ * after the engine. silt_log_stop is not for them.
+ */
+typedef struct silt_engine silt_engine_t;
+
+/* A setting of one topic. */
+typedef struct silt_topic_config {
+    const char *topic;
+    const char *name;
+    const char *value;
+} silt_topic_config_t;
+
+enum {
+    SILT_ENGINE_KEEP_LOST = 2 /* keep what recovery cuts off beside, in .log.lost files */
+};
+
+typedef struct silt_engine_options {
+    uint32_t struct_size;
+    uint32_t flags; /* SILT_ENGINE_ */
+    const silt_config_t *configs; /* as in server.properties: { "log.segment.bytes", "1048576" } */
+    const silt_topic_config_t *topic_configs;
+    uint32_t config_count;
+    uint32_t topic_config_count;
+    const char *cluster_id; /* whose the directories must be; NULL: not looked at */
+    int32_t node_id;        /* the same, with a cluster_id */
+    uint32_t threads;       /* to load with; 0 and 1: the caller's own */
+    int64_t now_ms;
+    uint32_t io;             /* SILT_IO_ */
+    uint32_t open_files_max; /* 0: 10,000 */
+} silt_engine_options_t;
+
+#define SILT_ENGINE_OPTIONS_INIT \
+    { SILT_SIZE_OF(silt_engine_options_t), 0, NULL, NULL, 0, 0, NULL, 0, 0, 0, 0, 0 }
+
+/*
+ * Takes log directories and opens all logs in them. A directory that is missing is made; one whose
+ * disk fails is offline from the start, and a log that cannot be opened is left as it is: see
+ * silt_engine_stats. Errors: SILT_E_CONFLICT when another process holds a directory or they do not
+ * belong together, SILT_E_INVALID_ARGUMENT for a setting that Kafka would refuse, SILT_E_IO when no
+ * directory is left.
+ */
+SILT_API silt_status_t silt_engine_open(const char *const *dirs, uint32_t dir_count,
+                                        const silt_engine_options_t *options,
+                                        silt_engine_t **engine, silt_error_t *err);
+
+/*
+ * Ends an engine as a clean stop does: makes all logs durable, writes checkpoints and marks each
+ * directory of which every log was opened and closed without an error; *clean_dirs, which may be
+ * NULL, gets their number. `broker_epoch` is -1 for none. Work that was handed out is void, and
+ * every other call on the engine and its logs but the closing ones gives SILT_E_CLOSED, also after
+ * an error.
+ */
+SILT_API silt_status_t silt_engine_stop(silt_engine_t *engine, int64_t broker_epoch,
+                                        uint32_t threads, uint32_t *clean_dirs, silt_error_t *err);
+
+/* Gives the object back. NULL is fine. Without a stop before, the next start recovers. */
+SILT_API void silt_engine_close(silt_engine_t *engine);
+
+/* The log of a partition. SILT_E_NOT_FOUND when there is none; else what keeps it from being open,
+ * such as SILT_E_IO for a directory that is offline. */
+SILT_API silt_status_t silt_engine_log(silt_engine_t *engine, const char *topic, int32_t partition,
+                                       silt_log_t **log, silt_error_t *err);
+
+enum {
+    SILT_NEW_LOG_NEW = 1,   /* the replica is known to be new: it may be made while a directory is
+                               offline */
+    SILT_NEW_LOG_FUTURE = 2 /* it grows beside the current log, in another directory */
+};
+
+typedef struct silt_new_log {
+    uint32_t struct_size;
+    uint32_t flags;               /* SILT_NEW_LOG_ */
+    const silt_config_t *configs; /* of the topic, above those of the engine */
+    uint32_t config_count;
+    uint32_t reserved;
+    uint8_t topic_id[16]; /* all 0: not known */
+    const char *dir;      /* the log directory; NULL: the one with the fewest logs */
+    int64_t now_ms;
+} silt_new_log_t;
+
+#define SILT_NEW_LOG_INIT { SILT_SIZE_OF(silt_new_log_t), 0, NULL, 0, 0, { 0 }, NULL, 0 }
+
+/* The log of a partition, made now if there is none. SILT_E_CONFLICT for another topic id. */
+SILT_API silt_status_t silt_engine_create_log(silt_engine_t *engine, const char *topic,
+                                              int32_t partition, const silt_new_log_t *new_log,
+                                              silt_log_t **log, silt_error_t *err);
+
+/* Deletes the log of a partition: its directory is renamed now, and goes with the work that is due
+ * later. */
+SILT_API silt_status_t silt_engine_delete_log(silt_engine_t *engine, const char *topic,
+                                              int32_t partition, int64_t now_ms,
+                                              silt_error_t *err);
+
+/* Gives the logs of a topic other settings, above those of the engine. */
+SILT_API silt_status_t silt_engine_set_config(silt_engine_t *engine, const char *topic,
+                                              const silt_config_t *configs, uint32_t config_count,
+                                              silt_error_t *err);
+
+typedef struct silt_engine_partition {
+    char topic[252]; /* with its NUL */
+    int32_t partition;
+} silt_engine_partition_t;
+
+/* The partitions whose logs are open, by topic and number; the future ones behind the others. */
+SILT_API silt_status_t silt_engine_partitions(silt_engine_t *engine, silt_engine_partition_t *out,
+                                              uint32_t capacity, uint32_t *count,
+                                              silt_error_t *err);
+
+enum {
+    SILT_WORK_FLUSH = 1,
+    SILT_WORK_DELETE_FILES = 2,
+    SILT_WORK_DELETE_FOLDER = 3,
+    SILT_WORK_RETENTION = 4,
+    SILT_WORK_EXPIRE_PRODUCERS = 5,
+    SILT_WORK_COMPACT = 6,
+    SILT_WORK_RECOVERY_POINTS = 7, /* checkpoints, from here on */
+    SILT_WORK_LOG_STARTS = 8,
+    SILT_WORK_HIGH_WATERMARKS = 9,
+    SILT_WORK_COMPACTED_ENDS = 10
+};
+
+typedef struct silt_work {
+    uint64_t id;
+    uint32_t kind; /* SILT_WORK_ */
+    uint32_t reserved;
+} silt_work_t;
+
+/*
+ * Hands out work that is due, at most `capacity` pieces; what does not fit is due the next time. It
+ * is not handed out again before it was run or dropped.
+ */
+SILT_API silt_status_t silt_engine_due(silt_engine_t *engine, int64_t now_ms, silt_work_t *out,
+                                       uint32_t capacity, uint32_t *count, silt_error_t *err);
+
+/* Does a piece of work on this thread; many threads may each do one. What fails is due again a
+ * little later. SILT_E_NOT_FOUND for an id that was not handed out, or was run already. */
+SILT_API silt_status_t silt_engine_run(silt_engine_t *engine, uint64_t work, int64_t now_ms,
+                                       silt_error_t *err);
+
+/* Gives a piece of work back: it is due again at once. */
+SILT_API silt_status_t silt_engine_drop_work(silt_engine_t *engine, uint64_t work,
+                                             silt_error_t *err);
+
+/* Writes all checkpoints now, durably. */
+SILT_API silt_status_t silt_engine_checkpoint(silt_engine_t *engine, silt_error_t *err);
+
+typedef struct silt_engine_stats {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t logs;             /* open ones, with the future ones */
+    uint64_t future_logs;
+    uint64_t shut_logs;        /* there, but not open: refused, or in a directory that is offline */
+    uint64_t failed_logs;      /* they take no writes, since a sync failed */
+    uint64_t uncleanable_logs; /* with what compaction cannot read */
+    uint64_t offline_dirs;
+    uint64_t segments;
+    uint64_t size_bytes;
+    uint64_t dirty_bytes;      /* of segments that are not known to be durable */
+    uint64_t open_segments;
+    uint64_t open_files;
+    uint64_t waiting_folders;  /* of deleted logs */
+    int64_t previous_broker_epoch; /* of a clean stop of all directories, else -1 */
+} silt_engine_stats_t;
+
+#define SILT_ENGINE_STATS_INIT \
+    { SILT_SIZE_OF(silt_engine_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1 }
+
+/* Counts. It looks at every segment, so it is for now and then. */
+SILT_API silt_status_t silt_engine_stats(silt_engine_t *engine, silt_engine_stats_t *out,
+                                         silt_error_t *err);
+
+/* ---- Operations whose answers are polled ---------------------------------------------------------- */
+
+/*
+ * A queue for hosts with a loop of events. Operations are the caller's memory: an operation, and the
+ * bytes that it names, stay where they are and are left alone until its answer was polled. They run
+ * when somebody polls, on the thread that polls; appends that wait one behind the other go to the
+ * disk together. A host that wants operations to run side by side has several rings.
+ *
+ * silt_ring_fd is readable as long as something waits: give it to epoll or another selector. Any
+ * thread may submit; one polls, a second one gets SILT_E_CONFLICT. A log may be closed while its
+ * operations wait. What waits when the ring is closed is not run.
+ */
+typedef struct silt_ring silt_ring_t;
+
+enum {
+    SILT_OP_APPEND = 1,
+    SILT_OP_READ = 2,   /* as silt_log_read, into bytes and size_bytes */
+    SILT_OP_LOCATE = 3, /* as silt_locate */
+    SILT_OP_WARM = 4,   /* has the disk read what a fetch gives, and does not wait for it */
+    SILT_OP_SYNC = 5    /* as silt_log_flush */
+};
+
+enum {
+    SILT_OP_FOLLOWER = 1, /* append as silt_log_append_follower does, else as a leader */
+    SILT_OP_FLUSH = 2,    /* the answer of an append comes when it is durable */
+    SILT_OP_MIN_ONE = 4   /* of a fetch, as SILT_FETCH_MIN_ONE */
+};
+
+typedef struct silt_op {
+    uint64_t user_data; /* comes back with the answer */
+    uint32_t kind;      /* SILT_OP_ */
+    uint32_t flags;
+    const silt_log_t *log;
+    void *bytes; /* records to append, or room for what is read */
+    uint64_t size_bytes;
+    int64_t offset; /* of a fetch */
+    int64_t now_ms;
+    int32_t leader_epoch;
+    uint32_t origin;             /* SILT_ORIGIN_ */
+    int32_t transaction_version; /* as in silt_append_t */
+    uint32_t max_bytes;          /* of a fetch */
+    uint32_t up_to;              /* SILT_UP_TO_ */
+    uint32_t aborted_capacity;
+    silt_aborted_t *aborted; /* as in silt_fetch_t */
+    uint64_t opaque[4];      /* the library's */
+} silt_op_t;
+
+typedef struct silt_done {
+    uint64_t user_data;
+    uint32_t kind;
+    silt_status_t status;
+    int32_t detail_code; /* SILT_DETAIL_ */
+    int32_t os_errno;
+    int64_t first_offset; /* of what was appended, -1 for nothing */
+    int64_t last_offset;
+    silt_range_t range; /* of a fetch; of others, size_bytes is what was appended */
+} silt_done_t;
+
+SILT_API silt_status_t silt_ring_new(silt_ring_t **ring, silt_error_t *err);
+
+/* Gives the object back. NULL is fine. */
+SILT_API void silt_ring_close(silt_ring_t *ring);
+
+/* The eventfd, which is the ring's and closed with it. */
+SILT_API silt_status_t silt_ring_fd(const silt_ring_t *ring, int32_t *fd, silt_error_t *err);
+
+/* Puts operations into the queue. What is wrong with one is in its answer. */
+SILT_API silt_status_t silt_ring_submit(const silt_ring_t *ring, const silt_op_t *ops,
+                                        uint32_t count, silt_error_t *err);
+
+/*
+ * Runs what waits, at most `capacity` operations, and gives their answers, in the order in which
+ * they were submitted. When nothing waits, it waits for `timeout_ms`: 0 not at all, -1 for ever.
+ */
+SILT_API silt_status_t silt_ring_poll(const silt_ring_t *ring, silt_done_t *out, uint32_t capacity,
+                                      int32_t timeout_ms, uint32_t *count, silt_error_t *err);
 
 #ifdef __cplusplus
 }

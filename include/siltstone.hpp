@@ -339,6 +339,155 @@ private:
     silt_index_t *index_ = nullptr;
 };
 
+/// The log directories of a broker.
+class Engine {
+public:
+    explicit Engine(const std::vector<std::string> &dirs, const silt_engine_options_t &options) {
+        std::vector<const char *> paths;
+        for (const std::string &dir : dirs) {
+            paths.push_back(dir.c_str());
+        }
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_open(paths.data(), static_cast<std::uint32_t>(paths.size()),
+                                    &options, &engine_, error);
+        });
+    }
+    Engine(Engine &&other) noexcept : engine_(std::exchange(other.engine_, nullptr)) {}
+    Engine &operator=(Engine &&other) noexcept {
+        std::swap(engine_, other.engine_);
+        return *this;
+    }
+    Engine(const Engine &) = delete;
+    Engine &operator=(const Engine &) = delete;
+    ~Engine() { silt_engine_close(engine_); }
+
+    /// Ends it as a clean stop does; how many directories are marked as stopped cleanly.
+    std::uint32_t stop(std::int64_t broker_epoch = -1, std::uint32_t threads = 1) {
+        std::uint32_t clean_dirs = 0;
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_stop(engine_, broker_epoch, threads, &clean_dirs, error);
+        });
+        return clean_dirs;
+    }
+
+    Log log(const std::string &topic, std::int32_t partition) {
+        silt_log_t *log = nullptr;
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_log(engine_, topic.c_str(), partition, &log, error);
+        });
+        return Log(log);
+    }
+
+    Log create_log(const std::string &topic, std::int32_t partition,
+                   const silt_new_log_t &new_log) {
+        silt_log_t *log = nullptr;
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_create_log(engine_, topic.c_str(), partition, &new_log, &log, error);
+        });
+        return Log(log);
+    }
+
+    void delete_log(const std::string &topic, std::int32_t partition, std::int64_t now_ms) {
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_delete_log(engine_, topic.c_str(), partition, now_ms, error);
+        });
+    }
+
+    void set_config(const std::string &topic, const std::vector<silt_config_t> &configs) {
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_set_config(engine_, topic.c_str(), configs.data(),
+                                          static_cast<std::uint32_t>(configs.size()), error);
+        });
+    }
+
+    std::vector<silt_engine_partition_t> partitions() const {
+        return detail::all<silt_engine_partition_t>(
+            [&](silt_engine_partition_t *out, std::uint32_t capacity, std::uint32_t *count,
+                silt_error_t *error) {
+                return silt_engine_partitions(engine_, out, capacity, count, error);
+            });
+    }
+
+    /// At most so many pieces of work that are due.
+    std::vector<silt_work_t> due(std::int64_t now_ms, std::uint32_t capacity = 256) {
+        std::vector<silt_work_t> work(capacity);
+        std::uint32_t count = 0;
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_due(engine_, now_ms, work.data(), capacity, &count, error);
+        });
+        work.resize(count);
+        return work;
+    }
+
+    void run(const silt_work_t &work, std::int64_t now_ms) {
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_run(engine_, work.id, now_ms, error);
+        });
+    }
+
+    void drop_work(const silt_work_t &work) {
+        detail::check(
+            [&](silt_error_t *error) { return silt_engine_drop_work(engine_, work.id, error); });
+    }
+
+    void checkpoint() {
+        detail::check([&](silt_error_t *error) { return silt_engine_checkpoint(engine_, error); });
+    }
+
+    silt_engine_stats_t stats() const {
+        silt_engine_stats_t out = SILT_ENGINE_STATS_INIT;
+        detail::check([&](silt_error_t *error) { return silt_engine_stats(engine_, &out, error); });
+        return out;
+    }
+
+    silt_engine_t *get() const noexcept { return engine_; }
+
+private:
+    silt_engine_t *engine_ = nullptr;
+};
+
+/// A queue of operations whose answers are polled.
+class Ring {
+public:
+    Ring() {
+        detail::check([&](silt_error_t *error) { return silt_ring_new(&ring_, error); });
+    }
+    Ring(Ring &&other) noexcept : ring_(std::exchange(other.ring_, nullptr)) {}
+    Ring &operator=(Ring &&other) noexcept {
+        std::swap(ring_, other.ring_);
+        return *this;
+    }
+    Ring(const Ring &) = delete;
+    Ring &operator=(const Ring &) = delete;
+    ~Ring() { silt_ring_close(ring_); }
+
+    int fd() const {
+        std::int32_t fd = -1;
+        detail::check([&](silt_error_t *error) { return silt_ring_fd(ring_, &fd, error); });
+        return fd;
+    }
+
+    /// The operations must stay where they are until their answers are there.
+    void submit(const silt_op_t *ops, std::uint32_t count) {
+        detail::check(
+            [&](silt_error_t *error) { return silt_ring_submit(ring_, ops, count, error); });
+    }
+
+    /// How many answers there are.
+    std::uint32_t poll(silt_done_t *out, std::uint32_t capacity, std::int32_t timeout_ms) {
+        std::uint32_t count = 0;
+        detail::check([&](silt_error_t *error) {
+            return silt_ring_poll(ring_, out, capacity, timeout_ms, &count, error);
+        });
+        return count;
+    }
+
+    silt_ring_t *get() const noexcept { return ring_; }
+
+private:
+    silt_ring_t *ring_ = nullptr;
+};
+
 } // namespace siltstone
 
 #endif // SILTSTONE_HPP

@@ -136,7 +136,7 @@ pub fn status_of(error: &Error) -> Status {
 }
 
 /// Why an append was refused: `SILT_DETAIL_`.
-fn detail_of(error: &AppendError) -> i32 {
+pub fn detail_of(error: &AppendError) -> i32 {
     if let Some(reason) = error.reason() {
         return match reason {
             AppendReason::RecordBatchTooLarge => 18,
@@ -176,6 +176,17 @@ impl Failure {
                 _ => INVALID_ARGUMENT,
             },
             Failure::Call(status, _) => *status,
+        }
+    }
+
+    /// `SILT_DETAIL_` and the number of the system's error, 0 where there is none.
+    pub fn numbers(&self) -> (i32, i32) {
+        match self {
+            Failure::Engine(error) | Failure::Append(AppendError::Failed(error)) => {
+                (0, error.errno().unwrap_or(0))
+            }
+            Failure::Append(error) => (detail_of(error), 0),
+            Failure::Call(..) => (0, 0),
         }
     }
 

@@ -9,12 +9,15 @@
 #![allow(clippy::missing_safety_doc)]
 
 mod bytes;
+mod engine;
 mod error;
 mod fork;
 mod handle;
 mod index;
 mod library;
 mod log;
+mod many;
 mod memory;
 mod read;
+mod ring;
 mod types;

@@ -27,7 +27,7 @@ use crate::types::{Append, Appended, Config, Epoch, LogOptions, Offsets, Segment
 pub struct LogObject {
     pub log: Arc<Log>,
     /// Memory of whoever appends as a leader.
-    scratch: Mutex<AppendScratch>,
+    pub scratch: Mutex<AppendScratch>,
 }
 
 impl Object for LogObject {
@@ -199,7 +199,8 @@ pub unsafe extern "C" fn silt_log_close(log: *mut Handle<LogObject>) {
     unsafe { guard(std::ptr::null_mut(), body) };
 }
 
-fn leader_append(append: &Append) -> Outcome<LeaderAppend> {
+/// How a leader appends.
+pub fn leader_append(append: &Append) -> Outcome<LeaderAppend> {
     let origin = match append.origin {
         0 => AppendOrigin::Client,
         1 => AppendOrigin::Coordinator,
@@ -215,7 +216,8 @@ fn leader_append(append: &Append) -> Outcome<LeaderAppend> {
     Ok(LeaderAppend { leader_epoch, origin, guard, transaction_version, now_ms })
 }
 
-fn appended(info: &AppendInfo) -> Appended {
+/// What an append gives, as C sees it.
+pub fn appended(info: &AppendInfo) -> Appended {
     let flags = [(info.is_duplicate, 1), (info.has_rolled, 2), (info.flush_is_due, 4)];
     Appended {
         struct_size: 0,

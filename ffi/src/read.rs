@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::index::AbortedTxn;
-use engine::log::{FetchOptions, Fetched, FileRange, Isolation, RangeLease};
+use engine::log::{FetchOptions, Fetched, FileRange, Isolation, Log, RangeLease};
 
 use crate::error::{Failure, OK, Outcome, SHORT_BUFFER, SiltError, Status, guard, invalid};
 use crate::log::{log_function, open_log};
@@ -14,7 +14,7 @@ const MIN_ONE: u32 = 1;
 const FIRST_INCOMPLETE: u32 = 1;
 
 /// No bytes.
-const NOTHING: Range = Range {
+pub const NOTHING: Range = Range {
     fd: -1,
     flags: 0,
     position: 0,
@@ -26,7 +26,8 @@ const NOTHING: Range = Range {
     aborted_count: 0,
 };
 
-fn options(fetch: &Fetch) -> Outcome<FetchOptions> {
+/// What a fetch asks for.
+pub fn options(fetch: &Fetch) -> Outcome<FetchOptions> {
     let isolation = match fetch.up_to {
         0 => Isolation::LogEnd,
         1 => Isolation::HighWatermark,
@@ -83,16 +84,25 @@ fn descriptor(range: &FileRange) -> Option<i32> {
     range.file().descriptor().map(|file| file.as_raw_fd())
 }
 
-unsafe fn locate(fetch: &Fetch, out: &mut Range) -> Outcome<Status> {
-    // SAFETY: an object of the caller's.
-    let object = unsafe { open_log(fetch.log)? };
-    let mut fetched = object.log.locate(fetch.offset, &options(fetch)?)?;
+/// Tells what was found; the status of it.
+///
+/// # Safety
+/// The fetch is one of the header.
+pub unsafe fn tell(fetch: &Fetch, mut fetched: Fetched, out: &mut Range) -> Outcome<Status> {
     let aborted = fetched.aborted.take().unwrap_or_default();
     let mut told = NOTHING;
     // SAFETY: the caller's array.
     let is_all = unsafe { tell_aborted(fetch, &aborted, &mut told)? };
     *out = Range { aborted_count: told.aborted_count, ..leased(fetched)? };
     Ok(if is_all { OK } else { SHORT_BUFFER })
+}
+
+unsafe fn locate(fetch: &Fetch, out: &mut Range) -> Outcome<Status> {
+    // SAFETY: an object of the caller's.
+    let object = unsafe { open_log(fetch.log)? };
+    let fetched = object.log.locate(fetch.offset, &options(fetch)?)?;
+    // SAFETY: the caller's fetch.
+    unsafe { tell(fetch, fetched, out) }
 }
 
 /// See the header.
@@ -157,6 +167,30 @@ pub unsafe extern "C" fn silt_leases_release(
     unsafe { guard(err, body) }
 }
 
+/// Copies what a fetch gives; whether all its aborted transactions were told.
+///
+/// # Safety
+/// The fetch is one of the header.
+pub unsafe fn read(fetch: &Fetch, log: &Log, bytes: &mut [u8], out: &mut Range) -> Outcome<bool> {
+    let mut options = options(fetch)?;
+    let capacity = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    options.max_bytes = options.max_bytes.min(capacity);
+    let read = log.read(fetch.offset, &options)?;
+    let Some(target) = bytes.get_mut(..read.bytes.len()) else {
+        return Err(Failure::Call(SHORT_BUFFER, "the first batch is larger than the buffer"));
+    };
+    target.copy_from_slice(&read.bytes);
+    *out = Range {
+        size_bytes: u64::try_from(read.bytes.len()).unwrap_or(u64::MAX),
+        base_offset: read.place.offset,
+        segment_base_offset: read.place.segment_base_offset,
+        position: read.place.position,
+        ..NOTHING
+    };
+    // SAFETY: the caller's promise.
+    unsafe { tell_aborted(fetch, read.aborted.as_deref().unwrap_or_default(), out) }
+}
+
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silt_log_read(
@@ -173,25 +207,9 @@ pub unsafe extern "C" fn silt_log_read(
         let bytes = unsafe { items_of_mut(bytes, capacity)? };
         // SAFETY: an object of the caller's.
         let object = unsafe { open_log(fetch.log)? };
-        let mut options = options(fetch)?;
-        options.max_bytes = options.max_bytes.min(u32::try_from(capacity).unwrap_or(u32::MAX));
-        let read = object.log.read(fetch.offset, &options)?;
-        let Some(target) = bytes.get_mut(..read.bytes.len()) else {
-            let why = "the first batch is larger than the buffer";
-            return Err(Failure::Call(SHORT_BUFFER, why));
-        };
-        target.copy_from_slice(&read.bytes);
-        let mut range = Range {
-            size_bytes: u64::try_from(read.bytes.len()).unwrap_or(u64::MAX),
-            base_offset: read.place.offset,
-            segment_base_offset: read.place.segment_base_offset,
-            position: read.place.position,
-            ..NOTHING
-        };
+        let mut range = NOTHING;
         // SAFETY: the caller's array.
-        let is_all = unsafe {
-            tell_aborted(fetch, read.aborted.as_deref().unwrap_or_default(), &mut range)?
-        };
+        let is_all = unsafe { read(fetch, &object.log, bytes, &mut range)? };
         // SAFETY: the caller's struct.
         unsafe { write_plain(out, range)? };
         match is_all {

@@ -1,6 +1,6 @@
 //! The plain structs of the header, field by field.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 
 use crate::handle::Handle;
 use crate::log::LogObject;
@@ -203,6 +203,129 @@ c_structs! {
         last_offset: i64,
         last_stable_offset: i64,
     }
+
+    /// `silt_append_item_t`.
+    "silt_append_item_t" AppendItem {
+        log: *const Handle<LogObject>,
+        records: *mut u8,
+        size_bytes: u64,
+        now_ms: i64,
+        leader_epoch: i32,
+        origin: u32,
+        transaction_version: i32,
+        flags: u32,
+    }
+
+    /// `silt_append_result_t`.
+    "silt_append_result_t" AppendResult {
+        first_offset: i64,
+        last_offset: i64,
+        max_timestamp_ms: i64,
+        log_append_time_ms: i64,
+        log_start_offset: i64,
+        size_bytes: u64,
+        flags: u32,
+        detail_code: i32,
+    }
+
+    /// `silt_op_t`.
+    "silt_op_t" Op {
+        user_data: u64,
+        kind: u32,
+        flags: u32,
+        log: *const Handle<LogObject>,
+        bytes: *mut c_void,
+        size_bytes: u64,
+        offset: i64,
+        now_ms: i64,
+        leader_epoch: i32,
+        origin: u32,
+        transaction_version: i32,
+        max_bytes: u32,
+        up_to: u32,
+        aborted_capacity: u32,
+        aborted: *mut Aborted,
+        opaque: [u64; 4],
+    }
+
+    /// `silt_done_t`.
+    "silt_done_t" Done {
+        user_data: u64,
+        kind: u32,
+        status: i32,
+        detail_code: i32,
+        os_errno: i32,
+        first_offset: i64,
+        last_offset: i64,
+        range: Range,
+    }
+
+    /// `silt_topic_config_t`.
+    "silt_topic_config_t" TopicConfig {
+        topic: *const c_char,
+        name: *const c_char,
+        value: *const c_char,
+    }
+
+    /// `silt_engine_options_t`.
+    "silt_engine_options_t" EngineOptions {
+        struct_size: u32,
+        flags: u32,
+        configs: *const Config,
+        topic_configs: *const TopicConfig,
+        config_count: u32,
+        topic_config_count: u32,
+        cluster_id: *const c_char,
+        node_id: i32,
+        threads: u32,
+        now_ms: i64,
+        io: u32,
+        open_files_max: u32,
+    }
+
+    /// `silt_new_log_t`.
+    "silt_new_log_t" NewLog {
+        struct_size: u32,
+        flags: u32,
+        configs: *const Config,
+        config_count: u32,
+        reserved: u32,
+        topic_id: [u8; 16],
+        dir: *const c_char,
+        now_ms: i64,
+    }
+
+    /// `silt_engine_partition_t`.
+    "silt_engine_partition_t" Partition {
+        topic: [u8; 252],
+        partition: i32,
+    }
+
+    /// `silt_work_t`.
+    "silt_work_t" Work {
+        id: u64,
+        kind: u32,
+        reserved: u32,
+    }
+
+    /// `silt_engine_stats_t`.
+    "silt_engine_stats_t" EngineStats {
+        struct_size: u32,
+        reserved: u32,
+        logs: u64,
+        future_logs: u64,
+        shut_logs: u64,
+        failed_logs: u64,
+        uncleanable_logs: u64,
+        offline_dirs: u64,
+        segments: u64,
+        size_bytes: u64,
+        dirty_bytes: u64,
+        open_segments: u64,
+        open_files: u64,
+        waiting_folders: u64,
+        previous_broker_epoch: i64,
+    }
 }
 
 impl BuildInfo {
@@ -277,5 +400,46 @@ growing! {
         recovery_point: -1,
         highest_remote_offset: -1,
         size_bytes: 0,
+    };
+    EngineOptions, 64, EngineOptions {
+        struct_size: 0,
+        flags: 0,
+        configs: std::ptr::null(),
+        topic_configs: std::ptr::null(),
+        config_count: 0,
+        topic_config_count: 0,
+        cluster_id: std::ptr::null(),
+        node_id: 0,
+        threads: 0,
+        now_ms: 0,
+        io: 0,
+        open_files_max: 0,
+    };
+    NewLog, 56, NewLog {
+        struct_size: 0,
+        flags: 0,
+        configs: std::ptr::null(),
+        config_count: 0,
+        reserved: 0,
+        topic_id: [0; 16],
+        dir: std::ptr::null(),
+        now_ms: 0,
+    };
+    EngineStats, 112, EngineStats {
+        struct_size: 0,
+        reserved: 0,
+        logs: 0,
+        future_logs: 0,
+        shut_logs: 0,
+        failed_logs: 0,
+        uncleanable_logs: 0,
+        offline_dirs: 0,
+        segments: 0,
+        size_bytes: 0,
+        dirty_bytes: 0,
+        open_segments: 0,
+        open_files: 0,
+        waiting_folders: 0,
+        previous_broker_epoch: -1,
     };
 }

@@ -94,6 +94,16 @@ fn indexes_by_themselves_outlive_their_files_and_their_names() {
 }
 
 #[test]
+fn engines_hold_logs_that_outlive_them() {
+    Program::from_file("engine.c", &[]).run_in_a_directory();
+}
+
+#[test]
+fn rings_run_what_waits_when_they_are_polled() {
+    Program::from_file("ring.c", &[]).run_in_a_directory();
+}
+
+#[test]
 fn one_appends_and_many_read() {
     Program::from_file("threads.c", &[]).run_in_a_directory();
 }
@@ -113,7 +123,8 @@ fn the_library_can_be_unloaded_and_leaves_nothing() {
 #[test]
 fn sanitizers_of_the_host_find_nothing() {
     let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-    for name in ["library.c", "log.c", "index.c", "threads.c", "wrapper.cpp"] {
+    for name in ["library.c", "log.c", "index.c", "engine.c", "ring.c", "threads.c", "wrapper.cpp"]
+    {
         let program = Program::from_file(name, &flags);
         let home = tempfile::tempdir().expect("a folder");
         assert_eq!(program.run(&[home.path()]), "ok\n");

@@ -82,11 +82,46 @@ static void holds_an_index(const std::string &home) {
     }
 }
 
+static void holds_an_engine(const std::string &home) {
+    silt_engine_options_t options = SILT_ENGINE_OPTIONS_INIT;
+    siltstone::Engine made({home + "/engine"}, options);
+    siltstone::Engine engine(std::move(made));
+    silt_new_log_t new_log = SILT_NEW_LOG_INIT;
+    siltstone::Log log = engine.create_log("orders", 0, new_log);
+    unsigned char bytes[256], copy[256];
+    siltstone::Ring ring;
+    silt_op_t ops[2] = {};
+    ops[0].kind = SILT_OP_APPEND;
+    ops[0].flags = SILT_OP_FLUSH;
+    ops[0].log = log.get();
+    ops[0].bytes = bytes;
+    ops[0].size_bytes = make_batch(bytes, 0, 1000, -1, 0, 40);
+    ops[1].kind = SILT_OP_READ;
+    ops[1].log = log.get();
+    ops[1].bytes = copy;
+    ops[1].size_bytes = ops[1].max_bytes = sizeof copy;
+    ring.submit(ops, 2);
+    silt_done_t done[2];
+    CHECK(ring.fd() >= 0 && ring.get() != nullptr && ring.poll(done, 2, -1) == 2);
+    CHECK(done[0].status == SILT_OK && done[1].range.size_bytes == batch_size(40));
+    CHECK(engine.log("orders", 0).offsets().log_end_offset == 1);
+    engine.set_config("orders", {{"segment.bytes", "1048576"}});
+    CHECK(engine.partitions().size() == 1 && engine.stats().logs == 1);
+    engine.checkpoint();
+    const std::vector<silt_work_t> work = engine.due(10000000);
+    CHECK(work.size() > 1);
+    engine.run(work[0], 10000000);
+    engine.drop_work(work[1]);
+    engine.delete_log("orders", 0, 0);
+    CHECK(engine.stop(5, 2) == 1 && engine.get() != nullptr);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     owns_what_it_opens(argv[1]);
     throws_what_fails(argv[1]);
     holds_an_index(argv[1]);
+    holds_an_engine(argv[1]);
     puts("ok");
     return 0;
 }

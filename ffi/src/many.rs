@@ -1,0 +1,193 @@
+//! Many logs in one call.
+
+use std::sync::{PoisonError, TryLockError};
+
+use engine::log::{
+    AppendAs, AppendError, AppendInfo, AppendRequest, AppendScratch, FetchRequest, append_many,
+    locate_many,
+};
+
+use crate::error::{Failure, OK, Outcome, SiltError, Status, guard, invalid};
+use crate::log::{LogObject, leader_append, open_log};
+use crate::memory::{items_of, items_of_mut};
+use crate::read::{NOTHING, options, tell};
+use crate::types::{Append, AppendItem, AppendResult, Fetch, Range};
+
+const FOLLOWER: u32 = 1;
+
+/// Nothing appended.
+const NONE: AppendResult = AppendResult {
+    first_offset: -1,
+    last_offset: -1,
+    max_timestamp_ms: -1,
+    log_append_time_ms: -1,
+    log_start_offset: -1,
+    size_bytes: 0,
+    flags: 0,
+    detail_code: 0,
+};
+
+/// How records are appended.
+pub fn append_as(is_follower: bool, append: &Append) -> Outcome<AppendAs> {
+    let Append { leader_epoch, now_ms, .. } = *append;
+    match is_follower {
+        true => Ok(AppendAs::Follower { leader_epoch, now_ms }),
+        false => Ok(AppendAs::Leader(leader_append(append)?)),
+    }
+}
+
+/// Whether records at these addresses, of these sizes, share bytes, which are changed in place.
+pub fn overlap(records: impl Iterator<Item = (usize, u64)>) -> bool {
+    let mut places: Vec<(usize, u64)> = records.filter(|(_, size)| *size > 0).collect();
+    places.sort_unstable();
+    places.windows(2).any(|pair| match pair {
+        [(first, size), (second, _)] => u64::try_from(second - first).is_ok_and(|gap| gap < *size),
+        _ => false,
+    })
+}
+
+/// What an item appends to, and how.
+///
+/// # Safety
+/// The log is an object of the caller's.
+unsafe fn target<'a>(item: &AppendItem) -> Outcome<(&'a LogObject, AppendAs)> {
+    // SAFETY: the caller's promise.
+    let object = unsafe { open_log(item.log)? };
+    if item.flags & !FOLLOWER != 0 {
+        return invalid("flags are none of SILT_APPEND_");
+    }
+    let AppendItem { leader_epoch, now_ms, origin, transaction_version, .. } = *item;
+    let append = Append { struct_size: 0, leader_epoch, now_ms, origin, transaction_version };
+    Ok((object, append_as(item.flags & FOLLOWER != 0, &append)?))
+}
+
+fn result(answer: Result<AppendInfo, AppendError>) -> (Status, AppendResult) {
+    match answer {
+        Ok(info) => {
+            let told = crate::log::appended(&info);
+            let result = AppendResult {
+                first_offset: told.first_offset,
+                last_offset: told.last_offset,
+                max_timestamp_ms: told.max_timestamp_ms,
+                log_append_time_ms: told.log_append_time_ms,
+                log_start_offset: told.log_start_offset,
+                size_bytes: told.size_bytes,
+                flags: told.flags,
+                detail_code: 0,
+            };
+            (OK, result)
+        }
+        Err(error) => {
+            let detail_code = crate::error::detail_of(&error);
+            (Failure::from(error).status(), AppendResult { detail_code, ..NONE })
+        }
+    }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_append_many(
+    items: *const AppendItem,
+    count: u32,
+    out: *mut AppendResult,
+    status: *mut Status,
+    err: *mut SiltError,
+) -> Status {
+    let body = || {
+        // SAFETY: the caller's array.
+        let items = unsafe { items_of(items, u64::from(count))? };
+        // SAFETY: the caller's array.
+        let results = unsafe { items_of_mut(out, u64::from(count))? };
+        // SAFETY: the caller's array.
+        let statuses = unsafe { items_of_mut(status, u64::from(count))? };
+        if overlap(items.iter().map(|item| (item.records.addr(), item.size_bytes))) {
+            return invalid("the records of two items share bytes");
+        }
+        let mut requests = Vec::with_capacity(items.len());
+        let mut objects = Vec::with_capacity(items.len());
+        for ((item, result), status) in items.iter().zip(&mut *results).zip(&mut *statuses) {
+            *result = NONE;
+            // SAFETY: an object of the caller's.
+            let found = unsafe { target(item) }.and_then(|found| {
+                // SAFETY: the caller's bytes, which no other item has.
+                Ok((found, unsafe { items_of_mut(item.records, item.size_bytes)? }))
+            });
+            match found {
+                Ok(((object, append), records)) => {
+                    *status = OK;
+                    requests.push(AppendRequest { log: &object.log, records, append });
+                    objects.push(object);
+                }
+                Err(failure) => *status = failure.status(),
+            }
+        }
+        let mut own = AppendScratch::default();
+        let mut held = objects.first().and_then(|object| match object.scratch.try_lock() {
+            Ok(scratch) => Some(scratch),
+            Err(TryLockError::Poisoned(poisoned)) => Some(PoisonError::into_inner(poisoned)),
+            Err(TryLockError::WouldBlock) => None,
+        });
+        let scratch = held.as_deref_mut().unwrap_or(&mut own);
+        let mut answers = append_many(&mut requests, scratch).into_iter();
+        for (result_of, status) in results.iter_mut().zip(statuses) {
+            if *status == OK
+                && let Some(answer) = answers.next()
+            {
+                (*status, *result_of) = result(answer);
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: a struct of the header, or NULL.
+    unsafe { guard(err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_locate_within(
+    fetches: *const Fetch,
+    count: u32,
+    max_bytes: u64,
+    out: *mut Range,
+    status: *mut Status,
+    err: *mut SiltError,
+) -> Status {
+    let body = || {
+        // SAFETY: the caller's array.
+        let fetches = unsafe { items_of(fetches, u64::from(count))? };
+        // SAFETY: the caller's array.
+        let ranges = unsafe { items_of_mut(out, u64::from(count))? };
+        // SAFETY: the caller's array.
+        let statuses = unsafe { items_of_mut(status, u64::from(count))? };
+        let mut requests: Vec<FetchRequest<'_>> = Vec::with_capacity(fetches.len());
+        for ((fetch, range), status) in fetches.iter().zip(&mut *ranges).zip(&mut *statuses) {
+            *range = NOTHING;
+            // SAFETY: an object of the caller's.
+            let found = unsafe { open_log(fetch.log) };
+            *status = match found.and_then(|object| Ok((object, options(fetch)?))) {
+                Ok((object, options)) => {
+                    requests.push(FetchRequest { log: &object.log, offset: fetch.offset, options });
+                    OK
+                }
+                Err(failure) => failure.status(),
+            };
+        }
+        let mut answers = Vec::new();
+        locate_many(&requests, max_bytes, &mut answers);
+        let mut answers = answers.into_iter();
+        for ((fetch, range), status) in fetches.iter().zip(ranges).zip(statuses) {
+            if *status != OK {
+                continue;
+            }
+            let Some(answer) = answers.next() else { continue };
+            let told = answer.map_err(Failure::from).and_then(|fetched| {
+                // SAFETY: the caller's array.
+                unsafe { tell(fetch, fetched, range) }
+            });
+            *status = told.unwrap_or_else(|failure| failure.status());
+        }
+        Ok(())
+    };
+    // SAFETY: a struct of the header, or NULL.
+    unsafe { guard(err, body) }
+}

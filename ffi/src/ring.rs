@@ -1,0 +1,401 @@
+//! A queue of operations whose answers are polled.
+//!
+//! Operations wait in the queue until somebody polls, and run then, on the thread that polls.
+//! Appends that wait one behind the other go to the disk together, and each of their logs is
+//! flushed once for all of them.
+
+use std::collections::VecDeque;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use engine::log::{AppendAs, AppendRequest, AppendScratch, Log, append_many};
+use engine::{Error, Kind};
+
+use crate::error::{Failure, OK, Outcome, SHORT_BUFFER, SiltError, Status, guard, invalid};
+use crate::handle::{Handle, Object, on};
+use crate::log::open_log;
+use crate::many::{append_as, overlap};
+use crate::memory::{items_of, items_of_mut, write_plain};
+use crate::read::{NOTHING, options, read, tell};
+use crate::types::{Append, Done, Fetch, Op};
+
+const APPEND: u32 = 1;
+const READ: u32 = 2;
+const LOCATE: u32 = 3;
+const WARM: u32 = 4;
+const SYNC: u32 = 5;
+
+const FOLLOWER: u32 = 1;
+const FLUSH: u32 = 2;
+const MIN_ONE: u32 = 4;
+
+/// What is behind a `silt_ring_t`.
+pub struct RingObject {
+    queue: Mutex<VecDeque<Waiting>>,
+    /// Of whoever polls.
+    scratch: Mutex<AppendScratch>,
+    /// Readable as long as something waits.
+    event: std::fs::File,
+}
+
+impl Object for RingObject {
+    const MAGIC: u64 = 0x7369_6c74_5f72_696e;
+}
+
+/// An operation that was submitted. Its log stays though the caller closes it.
+struct Waiting {
+    op: OpPointer,
+    log: Outcome<Arc<Log>>,
+}
+
+struct OpPointer(*const Op);
+
+// SAFETY: the caller leaves the operation alone until its answer is there, and whoever polls is the
+// only one that looks at it.
+unsafe impl Send for OpPointer {}
+
+impl RingObject {
+    fn new() -> Outcome<Self> {
+        // SAFETY: a call without pointers.
+        let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if event < 0 {
+            let source = std::io::Error::last_os_error();
+            return Err(Error::io("make an eventfd", std::path::Path::new(""), source).into());
+        }
+        // SAFETY: it was just made, and is nobody else's.
+        let event = unsafe { OwnedFd::from_raw_fd(event) };
+        Ok(RingObject { queue: Mutex::default(), scratch: Mutex::default(), event: event.into() })
+    }
+
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what waits first. The event is told when that is all.
+    fn take(&self, count: usize) -> Vec<Waiting> {
+        let mut queue = self.queue();
+        let count = count.min(queue.len());
+        let taken = queue.drain(..count).collect();
+        if queue.is_empty() {
+            // With nothing to be read, nobody was woken.
+            let _was_woken = (&self.event).read(&mut [0; 8]);
+        }
+        taken
+    }
+
+    /// Waits until something is there, at most so long; forever when that is negative.
+    fn wait(&self, timeout_ms: i32) -> Outcome<()> {
+        let mut poll =
+            libc::pollfd { fd: self.event.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one struct, which outlives the call.
+        if unsafe { libc::poll(&raw mut poll, 1, timeout_ms) } >= 0 {
+            return Ok(());
+        }
+        let error = std::io::Error::last_os_error();
+        match error.kind() {
+            // Whoever was interrupted polls again.
+            std::io::ErrorKind::Interrupted => Ok(()),
+            _ => Err(Error::io("wait for", std::path::Path::new("eventfd"), error).into()),
+        }
+    }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_ring_new(
+    ring: *mut *mut Handle<RingObject>,
+    err: *mut SiltError,
+) -> Status {
+    let body = || {
+        if ring.is_null() || !ring.is_aligned() {
+            return invalid("the place for the ring is NULL or not aligned");
+        }
+        let object = RingObject::new()?;
+        // SAFETY: not NULL, and aligned.
+        unsafe { write_plain(ring, Handle::give(object)) }
+    };
+    // SAFETY: a struct of the header, or NULL.
+    unsafe { guard(err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_ring_close(ring: *mut Handle<RingObject>) {
+    let body = || {
+        // SAFETY: an object of the caller's, which it gives back.
+        unsafe { Handle::close(ring) };
+        Ok(())
+    };
+    // SAFETY: nobody is told.
+    unsafe { guard(std::ptr::null_mut(), body) };
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_ring_fd(
+    ring: *const Handle<RingObject>,
+    fd: *mut i32,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &RingObject| {
+        // SAFETY: the caller's number.
+        unsafe { write_plain(fd, it.event.as_raw_fd()) }
+    };
+    // SAFETY: an object of the caller's, and a struct of the header or NULL.
+    unsafe { on(ring, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_ring_submit(
+    ring: *const Handle<RingObject>,
+    ops: *const Op,
+    count: u32,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &RingObject| {
+        // SAFETY: the caller's array.
+        let ops = unsafe { items_of(ops, u64::from(count))? };
+        if ops.is_empty() {
+            return Ok(());
+        }
+        let waiting = ops.iter().map(|op| Waiting {
+            op: OpPointer(op),
+            // SAFETY: an object of the caller's.
+            log: unsafe { open_log(op.log) }.map(|object| Arc::clone(&object.log)),
+        });
+        let mut queue = it.queue();
+        queue.extend(waiting);
+        // It can only be full of wake-ups, which is as good.
+        let _is_told = (&it.event).write(&1_u64.to_ne_bytes());
+        Ok(())
+    };
+    // SAFETY: an object of the caller's, and a struct of the header or NULL.
+    unsafe { on(ring, err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_ring_poll(
+    ring: *const Handle<RingObject>,
+    out: *mut Done,
+    capacity: u32,
+    timeout_ms: i32,
+    count: *mut u32,
+    err: *mut SiltError,
+) -> Status {
+    let body = |it: &RingObject| {
+        // SAFETY: the caller's array.
+        let slots = unsafe { items_of_mut(out, u64::from(capacity))? };
+        if count.is_null() {
+            return invalid("a result is NULL");
+        }
+        let mut scratch = match it.scratch.try_lock() {
+            Ok(scratch) => scratch,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let message = "another thread is polling this ring";
+                return Err(Error::new(Kind::Conflict, message).into());
+            }
+        };
+        if timeout_ms != 0 && it.queue().is_empty() {
+            it.wait(timeout_ms)?;
+        }
+        let taken = it.take(slots.len());
+        // SAFETY: the caller's number.
+        unsafe { write_plain(count, u32::try_from(taken.len()).unwrap_or(u32::MAX))? };
+        // SAFETY: operations of the caller's, which it leaves alone until they are done.
+        unsafe { run(taken, slots, &mut scratch) };
+        Ok(())
+    };
+    // SAFETY: an object of the caller's, and a struct of the header or NULL.
+    unsafe { on(ring, err, body) }
+}
+
+/// An operation with its log, and where its answer goes.
+struct Running<'a> {
+    op: &'a Op,
+    log: Outcome<Arc<Log>>,
+    done: &'a mut Done,
+}
+
+/// Runs operations in their order.
+///
+/// # Safety
+/// The operations and their memory are as the header says.
+unsafe fn run(taken: Vec<Waiting>, slots: &mut [Done], scratch: &mut AppendScratch) {
+    let mut running: Vec<Running<'_>> = Vec::with_capacity(taken.len());
+    for (Waiting { op: OpPointer(op), log }, done) in taken.into_iter().zip(slots) {
+        // SAFETY: the caller's promise.
+        let op = unsafe { &*op };
+        *done = Done {
+            user_data: op.user_data,
+            kind: op.kind,
+            status: OK,
+            detail_code: 0,
+            os_errno: 0,
+            first_offset: -1,
+            last_offset: -1,
+            range: NOTHING,
+        };
+        running.push(Running { op, log, done });
+    }
+    for group in running.chunk_by_mut(|one, other| one.op.kind == APPEND && other.op.kind == APPEND)
+    {
+        match group {
+            [first, ..] if first.op.kind == APPEND => {
+                // SAFETY: the caller's promise.
+                unsafe { append(group, scratch) };
+            }
+            others => {
+                for one in others {
+                    // SAFETY: the caller's promise.
+                    let outcome = unsafe { one.run() };
+                    one.end(outcome);
+                }
+            }
+        }
+    }
+}
+
+impl Running<'_> {
+    fn end(&mut self, outcome: Outcome<()>) {
+        if let Err(failure) = outcome {
+            (self.done.detail_code, self.done.os_errno) = failure.numbers();
+            self.done.status = failure.status();
+        }
+    }
+
+    fn log(&mut self) -> Outcome<Arc<Log>> {
+        std::mem::replace(&mut self.log, invalid("the operation was run"))
+    }
+
+    fn fetch(&self) -> Outcome<Fetch> {
+        let op = self.op;
+        if op.flags & !MIN_ONE != 0 {
+            return invalid("flags are none of SILT_OP_");
+        }
+        Ok(Fetch {
+            log: op.log,
+            offset: op.offset,
+            max_bytes: op.max_bytes,
+            up_to: op.up_to,
+            flags: if op.flags & MIN_ONE != 0 { 1 } else { 0 },
+            aborted_capacity: op.aborted_capacity,
+            aborted: op.aborted,
+        })
+    }
+
+    /// # Safety
+    /// That of [`run`].
+    unsafe fn run(&mut self) -> Outcome<()> {
+        let log = self.log()?;
+        match self.op.kind {
+            READ => {
+                let fetch = self.fetch()?;
+                // SAFETY: the caller's bytes.
+                let bytes = unsafe { items_of_mut(self.op.bytes.cast(), self.op.size_bytes)? };
+                // SAFETY: the caller's array.
+                match unsafe { read(&fetch, &log, bytes, &mut self.done.range)? } {
+                    true => Ok(()),
+                    false => Err(Failure::Call(SHORT_BUFFER, "not all aborted ones fit")),
+                }
+            }
+            LOCATE => {
+                let fetch = self.fetch()?;
+                let fetched = log.locate(fetch.offset, &options(&fetch)?)?;
+                // SAFETY: the caller's array.
+                self.done.status = unsafe { tell(&fetch, fetched, &mut self.done.range)? };
+                Ok(())
+            }
+            WARM => {
+                let fetch = self.fetch()?;
+                let fetched = log.locate(fetch.offset, &options(&fetch)?)?;
+                if let Some(bytes) = fetched.range {
+                    bytes.warm();
+                    self.done.range.size_bytes = bytes.size_bytes();
+                }
+                Ok(())
+            }
+            SYNC => Ok(log.flush(true, self.op.now_ms)?),
+            _ => invalid("kind is none of SILT_OP_"),
+        }
+    }
+}
+
+fn append_of(op: &Op) -> Outcome<AppendAs> {
+    if op.flags & !(FOLLOWER | FLUSH) != 0 {
+        return invalid("flags are none of SILT_OP_");
+    }
+    let Op { leader_epoch, now_ms, origin, transaction_version, .. } = *op;
+    let append = Append { struct_size: 0, leader_epoch, now_ms, origin, transaction_version };
+    append_as(op.flags & FOLLOWER != 0, &append)
+}
+
+/// Appends what waits one behind the other, and flushes each log that asks for it once.
+///
+/// # Safety
+/// That of [`run`].
+unsafe fn append(group: &mut [Running<'_>], scratch: &mut AppendScratch) {
+    let records = group.iter().map(|one| (one.op.bytes.addr(), one.op.size_bytes));
+    if overlap(records) {
+        let why = "the records of two operations share bytes";
+        group.iter_mut().for_each(|one| one.end(invalid(why)));
+        return;
+    }
+    let mut logs: Vec<Option<(Arc<Log>, AppendAs)>> = Vec::with_capacity(group.len());
+    for one in &mut *group {
+        let found = one.log().and_then(|log| Ok((log, append_of(one.op)?)));
+        // SAFETY: the caller's bytes; only looked at here.
+        let checked = found.and_then(|found| unsafe {
+            items_of::<u8>(one.op.bytes.cast(), one.op.size_bytes)?;
+            Ok(found)
+        });
+        logs.push(match checked {
+            Ok(found) => Some(found),
+            Err(failure) => {
+                one.end(Err(failure));
+                None
+            }
+        });
+    }
+    let mut requests = Vec::with_capacity(group.len());
+    for (one, found) in group.iter().zip(&logs) {
+        let Some((log, append)) = found else { continue };
+        // SAFETY: the caller's bytes, which no other operation has.
+        if let Ok(records) = unsafe { items_of_mut(one.op.bytes.cast(), one.op.size_bytes) } {
+            requests.push(AppendRequest { log, records, append: *append });
+        }
+    }
+    let mut answers = append_many(&mut requests, scratch).into_iter();
+    drop(requests);
+    let mut flushed: Vec<(*const Log, Status)> = Vec::new();
+    for (one, found) in group.iter_mut().zip(&logs) {
+        let Some((log, _)) = found else { continue };
+        let outcome = match answers.next() {
+            Some(Ok(info)) => {
+                one.done.first_offset = info.first_offset.unwrap_or(-1);
+                one.done.last_offset = info.last_offset;
+                one.done.range.size_bytes = info.size_bytes;
+                Ok(())
+            }
+            Some(Err(error)) => Err(Failure::from(error)),
+            None => Ok(()),
+        };
+        let wants_flush = outcome.is_ok() && one.op.flags & FLUSH != 0;
+        one.end(outcome);
+        if !wants_flush {
+            continue;
+        }
+        let known = flushed.iter().find(|(known, _)| std::ptr::eq(*known, &raw const **log));
+        match known {
+            Some((_, status)) => one.done.status = *status,
+            None => {
+                let outcome = log.flush(true, one.op.now_ms).map_err(Failure::from);
+                one.end(outcome);
+                flushed.push((&raw const **log, one.done.status));
+            }
+        }
+    }
+}

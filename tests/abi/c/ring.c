@@ -1,0 +1,208 @@
+/* Operations whose answers are polled. The argument is an empty directory. */
+#include "check.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+
+static const char *home;
+
+static silt_log_t *open_log(const char *name) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", home, name);
+    silt_log_t *log = NULL;
+    EXPECT(SILT_OK, silt_log_open(path, NULL, &log, NULL));
+    return log;
+}
+
+static silt_op_t op_of(uint64_t user_data, uint32_t kind, silt_log_t *log) {
+    silt_op_t op;
+    memset(&op, 0, sizeof op);
+    op.user_data = user_data;
+    op.kind = kind;
+    op.log = log;
+    return op;
+}
+
+static int is_readable(const silt_ring_t *ring) {
+    struct pollfd poll_of = { 0, POLLIN, 0 };
+    EXPECT(SILT_OK, silt_ring_fd(ring, &poll_of.fd, NULL));
+    return poll(&poll_of, 1, 0) == 1;
+}
+
+enum { APPENDS = 4, OPS = APPENDS + 6 };
+
+static void runs_in_order(void) {
+    silt_ring_t *ring = NULL;
+    EXPECT(SILT_OK, silt_ring_new(&ring, NULL));
+    CHECK(!is_readable(ring));
+    silt_log_t *one = open_log("one-0"), *two = open_log("two-0");
+    unsigned char bytes[APPENDS][256], copy[1024];
+    silt_op_t ops[OPS];
+    for (int i = 0; i < APPENDS; i++) {
+        ops[i] = op_of(100 + (uint64_t)i, SILT_OP_APPEND, i % 2 == 0 ? one : two);
+        ops[i].bytes = bytes[i];
+        ops[i].size_bytes = make_batch(bytes[i], 0, 1000 + i, -1, 0, 40);
+        ops[i].flags = SILT_OP_FLUSH;
+    }
+    bytes[3][100] ^= 1;
+    ops[APPENDS] = op_of(200, SILT_OP_READ, one);
+    ops[APPENDS].bytes = copy;
+    ops[APPENDS].size_bytes = sizeof copy;
+    ops[APPENDS].max_bytes = 1 << 20;
+    ops[APPENDS + 1] = op_of(201, SILT_OP_LOCATE, two);
+    ops[APPENDS + 1].max_bytes = 1 << 20;
+    ops[APPENDS + 2] = op_of(202, SILT_OP_WARM, two);
+    ops[APPENDS + 2].max_bytes = 10;
+    ops[APPENDS + 3] = op_of(203, SILT_OP_SYNC, one);
+    ops[APPENDS + 4] = op_of(204, SILT_OP_LOCATE, one);
+    ops[APPENDS + 4].offset = 99;
+    ops[APPENDS + 5] = op_of(205, SILT_OP_SYNC, NULL);
+    EXPECT(SILT_OK, silt_ring_submit(ring, ops, OPS, NULL));
+    CHECK(is_readable(ring));
+    /* Its operations are in the queue already. */
+    silt_log_close(two);
+
+    silt_done_t done[OPS];
+    uint32_t count = 0;
+    EXPECT(SILT_OK, silt_ring_poll(ring, done, APPENDS + 1, 0, &count, NULL));
+    CHECK(count == APPENDS + 1 && is_readable(ring));
+    for (int i = 0; i < 3; i++) {
+        CHECK(done[i].user_data == 100 + (uint64_t)i && done[i].status == SILT_OK);
+        CHECK(done[i].kind == SILT_OP_APPEND && done[i].first_offset == i / 2);
+        CHECK(done[i].range.size_bytes == batch_size(40));
+    }
+    CHECK(done[3].status == SILT_E_CORRUPT && done[3].detail_code == SILT_DETAIL_CORRUPT_MESSAGE);
+    CHECK(done[3].first_offset == -1);
+    CHECK(done[4].status == SILT_OK && done[4].range.size_bytes == 2 * batch_size(40));
+    uint64_t valid = 0;
+    EXPECT(SILT_OK, silt_batch_validate(copy, done[4].range.size_bytes, &valid, NULL));
+    CHECK(valid == 2 * batch_size(40));
+    silt_offsets_t offsets = SILT_OFFSETS_INIT;
+    EXPECT(SILT_OK, silt_log_offsets(one, &offsets, NULL));
+    CHECK(offsets.log_end_offset == 2 && offsets.recovery_point == 2);
+
+    EXPECT(SILT_OK, silt_ring_poll(ring, done, OPS, -1, &count, NULL));
+    CHECK(count == 5 && !is_readable(ring));
+    CHECK(done[0].status == SILT_OK && done[0].range.fd >= 0 && done[0].range.lease != 0);
+    EXPECT(SILT_OK, silt_leases_release(&done[0].range.lease, 1, NULL));
+    CHECK(done[1].status == SILT_OK && done[1].range.size_bytes == 10 && done[1].range.fd == -1);
+    CHECK(done[2].status == SILT_OK && done[3].status == SILT_E_OUT_OF_RANGE);
+    CHECK(done[4].status == SILT_E_INVALID_ARGUMENT && done[4].user_data == 205);
+    EXPECT(SILT_OK, silt_ring_poll(ring, done, OPS, 0, &count, NULL));
+    CHECK(count == 0);
+    EXPECT(SILT_OK, silt_ring_poll(ring, done, OPS, 20, &count, NULL));
+    CHECK(count == 0);
+    silt_log_close(one);
+    silt_ring_close(ring);
+}
+
+static void tells_what_is_wrong(void) {
+    silt_ring_t *ring = NULL;
+    EXPECT(SILT_OK, silt_ring_new(&ring, NULL));
+    silt_log_t *log = open_log("wrong-0");
+    unsigned char bytes[256], small[10];
+    silt_op_t ops[8];
+    for (int i = 0; i < 8; i++) {
+        ops[i] = op_of((uint64_t)i, SILT_OP_APPEND, log);
+        ops[i].bytes = bytes;
+        ops[i].size_bytes = make_batch(bytes, 0, 1000, -1, 0, 40);
+    }
+    /* The first two share bytes. */
+    ops[2].kind = 9;
+    ops[3].flags = 8;
+    ops[4].kind = SILT_OP_SYNC;
+    ops[5].bytes = NULL;
+    ops[6].kind = SILT_OP_READ;
+    ops[6].up_to = 7;
+    ops[7].kind = SILT_OP_LOCATE;
+    ops[7].flags = SILT_OP_FLUSH;
+    EXPECT(SILT_OK, silt_ring_submit(ring, ops, 8, NULL));
+    silt_done_t done[8];
+    uint32_t count = 0;
+    EXPECT(SILT_OK, silt_ring_poll(ring, done, 8, 0, &count, NULL));
+    CHECK(count == 8);
+    for (int i = 0; i < 8; i++) {
+        EXPECT(i == 4 ? SILT_OK : SILT_E_INVALID_ARGUMENT, done[i].status);
+    }
+    silt_offsets_t offsets = SILT_OFFSETS_INIT;
+    EXPECT(SILT_OK, silt_log_offsets(log, &offsets, NULL));
+    CHECK(offsets.log_end_offset == 0);
+
+    /* A first batch that does not fit, and a log that was stopped. */
+    ops[0].flags = SILT_OP_FLUSH;
+    ops[1] = op_of(1, SILT_OP_READ, log);
+    ops[1].bytes = small;
+    ops[1].size_bytes = sizeof small;
+    ops[1].max_bytes = 100;
+    ops[1].flags = SILT_OP_MIN_ONE;
+    EXPECT(SILT_OK, silt_ring_submit(ring, ops, 2, NULL));
+    EXPECT(SILT_OK, silt_ring_poll(ring, done, 8, 0, &count, NULL));
+    CHECK(count == 2 && done[0].status == SILT_OK && done[1].status == SILT_E_SHORT_BUFFER);
+    EXPECT(SILT_OK, silt_log_stop(log, NULL));
+    EXPECT(SILT_OK, silt_ring_submit(ring, ops, 2, NULL));
+    EXPECT(SILT_OK, silt_ring_poll(ring, done, 8, 0, &count, NULL));
+    CHECK(count == 2 && done[0].status == SILT_E_CLOSED && done[1].status == SILT_E_CLOSED);
+
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_ring_new(NULL, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_ring_fd(ring, NULL, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_ring_submit(NULL, ops, 1, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_ring_submit(ring, NULL, 1, NULL));
+    EXPECT(SILT_OK, silt_ring_submit(ring, NULL, 0, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_ring_poll(ring, NULL, 1, 0, &count, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_ring_poll(ring, done, 1, 0, NULL, NULL));
+    silt_log_close(log);
+    silt_ring_close(ring);
+    silt_ring_close(NULL);
+}
+
+static silt_ring_t *shared;
+
+enum { MANY = 2000 };
+
+static void *poll_all(void *unused) {
+    (void)unused;
+    silt_done_t done[32];
+    for (int seen = 0; seen < MANY;) {
+        uint32_t count = 0;
+        EXPECT(SILT_OK, silt_ring_poll(shared, done, 32, -1, &count, NULL));
+        for (uint32_t i = 0; i < count; i++) {
+            CHECK(done[i].status == SILT_OK && done[i].user_data == (uint64_t)seen);
+            CHECK(done[i].first_offset == seen);
+            seen++;
+        }
+    }
+    return NULL;
+}
+
+/* One thread submits while another sleeps on the ring and polls. */
+static void wakes_whoever_polls(void) {
+    EXPECT(SILT_OK, silt_ring_new(&shared, NULL));
+    silt_log_t *log = open_log("busy-0");
+    pthread_t poller;
+    CHECK(pthread_create(&poller, NULL, poll_all, NULL) == 0);
+    unsigned char *bytes = malloc(MANY * 256);
+    silt_op_t *ops = malloc(MANY * sizeof *ops);
+    CHECK(bytes != NULL && ops != NULL);
+    for (int i = 0; i < MANY; i++) {
+        ops[i] = op_of((uint64_t)i, SILT_OP_APPEND, log);
+        ops[i].bytes = bytes + 256 * i;
+        ops[i].size_bytes = make_batch(bytes + 256 * i, 0, 1000, -1, 0, 40);
+        EXPECT(SILT_OK, silt_ring_submit(shared, ops + i, 1, NULL));
+    }
+    CHECK(pthread_join(poller, NULL) == 0);
+    free(ops);
+    free(bytes);
+    silt_log_close(log);
+    silt_ring_close(shared);
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    home = argv[1];
+    runs_in_order();
+    tells_what_is_wrong();
+    wakes_whoever_polls();
+    puts("ok");
+    return 0;
+}

@@ -1,0 +1,92 @@
+package io.siltstone;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.MemorySegment;
+
+/** Pure functions over native memory. */
+public final class Bytes {
+    private static final int SHORT_BUFFER = Kind.SHORT_BUFFER.code();
+    private static final int CORRUPT = Kind.CORRUPT.code();
+
+    private Bytes() {}
+
+    /** CRC-32C of some bytes, going on from the one of those before; 0 to begin with. */
+    public static int crc32c(int crc, MemorySegment bytes) {
+        MemorySegment input = Memory.input(bytes);
+        try {
+            return (int) Native.CRC32C.invokeExact(crc, input, input.byteSize());
+        } catch (Throwable thrown) {
+            throw Native.unchecked(thrown);
+        }
+    }
+
+    /**
+     * Reads the headers of the batches that lie in some bytes, as many as fit; checksums are not
+     * looked at. The result is where the first batch begins that is not whole, or that did not fit.
+     *
+     * @throws SiltstoneException {@link Kind#CORRUPT} for bytes that are no batch
+     */
+    public static long parse(MemorySegment bytes, Batches out) {
+        MemorySegment input = Memory.input(bytes);
+        MemorySegment rows = out.memory();
+        long[] found = new long[2];
+        out.filled(0);
+        int status = Scratch.call(scratch -> {
+            int outcome = (int) Native.BATCH_PARSE.invokeExact(input, input.byteSize(), rows,
+                    out.capacity(), scratch.first, scratch.second, scratch.error);
+            found[0] = scratch.firstInt();
+            found[1] = scratch.second.get(JAVA_LONG, 0);
+            return outcome;
+        }, SHORT_BUFFER);
+        out.filled(status == SHORT_BUFFER ? found[0] + 1 : found[0]);
+        return found[1];
+    }
+
+    /** Where the last batch ends whose frame and checksum are good. */
+    public static long validBytes(MemorySegment bytes) {
+        return validate(bytes, CORRUPT);
+    }
+
+    /**
+     * Checks frames and checksums.
+     *
+     * @throws SiltstoneException {@link Kind#CORRUPT} for the first batch that is not good
+     */
+    public static void validate(MemorySegment bytes) {
+        validate(bytes, 0);
+    }
+
+    private static long validate(MemorySegment bytes, int allowed) {
+        MemorySegment input = Memory.input(bytes);
+        long[] valid = new long[1];
+        Scratch.call(scratch -> {
+            int status = (int) Native.BATCH_VALIDATE.invokeExact(
+                    input, input.byteSize(), scratch.first, scratch.error);
+            valid[0] = scratch.firstLong();
+            return status;
+        }, allowed);
+        return valid[0];
+    }
+
+    /**
+     * Walks the bytes of a whole segment and makes its offset and time index as Kafka's recovery
+     * does. A tail that is torn or damaged ends the walk and is no error. Either index may be null
+     * when it is not wanted. False when one does not fit: {@code out} has the sizes that it takes.
+     *
+     * @param intervalBytes an entry behind every so many bytes of log; 0 for Kafka's default
+     * @param indexSizeBytesMax the size of an index at most; 0 for Kafka's default
+     */
+    public static boolean rebuild(
+            MemorySegment log, long baseOffset, int intervalBytes, int indexSizeBytesMax,
+            MemorySegment offsetIndex, MemorySegment timeIndex, Rebuilt out) {
+        MemorySegment input = Memory.input(log);
+        MemorySegment offsets = Memory.outputOrNull(offsetIndex);
+        MemorySegment times = Memory.outputOrNull(timeIndex);
+        MemorySegment result = out.memory();
+        return Scratch.call(scratch -> (int) Native.SEGMENT_REBUILD.invokeExact(
+                input, input.byteSize(), baseOffset, intervalBytes, indexSizeBytesMax,
+                offsets, offsets.byteSize(), times, times.byteSize(), result, scratch.error),
+                SHORT_BUFFER) == 0;
+    }
+}

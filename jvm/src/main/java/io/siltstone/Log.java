@@ -1,0 +1,227 @@
+package io.siltstone;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+
+/**
+ * One partition. Any number of threads may read; of those that write (append, roll, truncate,
+ * retain) a second one gets {@link Kind#CONFLICT} and nothing happens.
+ */
+public final class Log implements AutoCloseable {
+    private static final int SHORT_BUFFER = Kind.SHORT_BUFFER.code();
+    private static final int NOT_FOUND = Kind.NOT_FOUND.code();
+
+    private final Handle handle;
+
+    private Log(long object) {
+        handle = Handle.of(this, object, Native.LOG_CLOSE);
+    }
+
+    /** Opens the log of a partition's directory; one that is missing is made. */
+    public static Log open(Path dir, LogOptions options) {
+        long[] object = new long[1];
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment name = Memory.path(arena, dir);
+            MemorySegment struct = options.write(arena);
+            Scratch.call(scratch -> {
+                int status = (int) Native.LOG_OPEN.invokeExact(
+                        name, struct, scratch.first, scratch.error);
+                object[0] = scratch.firstLong();
+                return status;
+            });
+        }
+        return new Log(object[0]);
+    }
+
+    Handle handle() {
+        return handle;
+    }
+
+    /** Whether {@link #close()} was called. */
+    public boolean isClosed() {
+        return handle.isClosed();
+    }
+
+    /**
+     * Ends the log as a clean stop does: makes it durable and writes its snapshot. Then every call
+     * but {@link #close()} gives {@link Kind#CLOSED}.
+     */
+    public void stop() {
+        handle.call((log, scratch) -> (int) Native.LOG_STOP.invokeExact(log, scratch.error));
+    }
+
+    /**
+     * Gives the log back, when the calls that run have ended and no {@link Fetches} names it any
+     * more. What was not flushed may be lost in a crash of the machine.
+     */
+    @Override
+    public void close() {
+        handle.close();
+    }
+
+    /**
+     * Appends what a producer has sent: one batch, which gets its offsets, leader epoch and, where
+     * the topic says so, timestamp in {@code records} itself. When it is refused, neither the log
+     * nor {@code records} changes, and {@link SiltstoneException#detail()} says why.
+     */
+    public void appendLeader(
+            MemorySegment records, int leaderEpoch, long nowMs, Origin origin,
+            int transactionVersion, Appended out) {
+        MemorySegment bytes = Memory.output(records);
+        MemorySegment result = out.memory();
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment request = arena.allocate(Layouts.APPEND);
+            request.set(JAVA_INT, 0, Math.toIntExact(Layouts.APPEND.byteSize()));
+            request.set(JAVA_INT, Layouts.at(Layouts.APPEND, "leader_epoch"), leaderEpoch);
+            request.set(JAVA_LONG, Layouts.at(Layouts.APPEND, "now_ms"), nowMs);
+            request.set(JAVA_INT, Layouts.at(Layouts.APPEND, "origin"), origin.ordinal());
+            request.set(JAVA_INT, Layouts.at(Layouts.APPEND, "transaction_version"),
+                    transactionVersion);
+            handle.call((log, scratch) -> (int) Native.LOG_APPEND_LEADER.invokeExact(
+                    log, bytes, bytes.byteSize(), request, result, scratch.error));
+        }
+    }
+
+    /** Appends what a leader has sent, offsets and all; the bytes are written as they are. */
+    public void appendFollower(MemorySegment records, int leaderEpoch, long nowMs, Appended out) {
+        MemorySegment bytes = Memory.input(records);
+        MemorySegment result = out.memory();
+        handle.call((log, scratch) -> (int) Native.LOG_APPEND_FOLLOWER.invokeExact(
+                log, bytes, bytes.byteSize(), leaderEpoch, nowMs, result, scratch.error));
+    }
+
+    /** Makes durable what was appended before. After a failure the log must be opened again. */
+    public void flush(long nowMs) {
+        handle.call((log, scratch) ->
+                (int) Native.LOG_FLUSH.invokeExact(log, nowMs, scratch.error));
+    }
+
+    /** Begins a new segment at the log end; its base offset. */
+    public long roll(long nowMs) {
+        return number((log, scratch) -> (int) Native.LOG_ROLL.invokeExact(
+                log, nowMs, scratch.first, scratch.error));
+    }
+
+    /** Removes everything from {@code offset} on. */
+    public void truncateTo(long offset, long nowMs) {
+        handle.call((log, scratch) -> (int) Native.LOG_TRUNCATE_TO.invokeExact(
+                log, offset, nowMs, scratch.error));
+    }
+
+    /**
+     * Removes everything and goes on at {@code offset}. The log start is {@code logStartOffset},
+     * which is below it where remote storage has the offsets between, and -1 for the offset itself.
+     */
+    public void truncateFully(long offset, long logStartOffset, long nowMs) {
+        handle.call((log, scratch) -> (int) Native.LOG_TRUNCATE_FULLY.invokeExact(
+                log, offset, logStartOffset, nowMs, scratch.error));
+    }
+
+    /** The offsets. */
+    public void offsets(Offsets out) {
+        MemorySegment result = out.memory();
+        handle.call((log, scratch) -> (int) Native.LOG_OFFSETS.invokeExact(
+                log, result, scratch.error));
+    }
+
+    /** Sets the high watermark, within log start and log end; what it is then. */
+    public long setHighWatermark(long offset) {
+        return number((log, scratch) -> (int) Native.LOG_SET_HIGH_WATERMARK.invokeExact(
+                log, offset, scratch.first, scratch.error));
+    }
+
+    /** Raises the log start, up to the high watermark; a lower offset changes nothing. */
+    public void advanceStart(long offset) {
+        handle.call((log, scratch) -> (int) Native.LOG_ADVANCE_START.invokeExact(
+                log, offset, scratch.error));
+    }
+
+    /** Removes the segments that the topic's retention does not keep; their number. */
+    public long retain(long nowMs) {
+        return number((log, scratch) -> (int) Native.LOG_RETAIN.invokeExact(
+                log, nowMs, scratch.first, scratch.error));
+    }
+
+    /** Unlinks files whose {@code file.delete.delay.ms} is over; their number. */
+    public long deleteDueFiles(long nowMs) {
+        return number((log, scratch) -> (int) Native.LOG_DELETE_DUE_FILES.invokeExact(
+                log, nowMs, scratch.first, scratch.error));
+    }
+
+    /** Fills in the segments; how many there are. */
+    public long segments(Segments out) {
+        return rows(out, (log, scratch) -> (int) Native.LOG_SEGMENTS.invokeExact(
+                log, out.memory(), out.capacity(), scratch.first, scratch.error));
+    }
+
+    /** Fills in the leader epochs; how many there are. */
+    public long epochs(Epochs out) {
+        return rows(out, (log, scratch) -> (int) Native.LOG_EPOCHS.invokeExact(
+                log, out.memory(), out.capacity(), scratch.first, scratch.error));
+    }
+
+    /** Fills in the aborted transactions that a reader from one offset to another must know. */
+    public long aborted(long from, long to, AbortedTxns out) {
+        return rows(out, (log, scratch) -> (int) Native.LOG_ABORTED.invokeExact(
+                log, from, to, out.memory(), out.capacity(), scratch.first, scratch.error));
+    }
+
+    /**
+     * The largest epoch that is not above this one goes to {@code out[0]}, and where it ends,
+     * exclusive, to {@code out[1]}; -1 and -1 where there is none.
+     */
+    public void epochEnd(int epoch, long[] out) {
+        if (out.length < 2) {
+            throw new IllegalArgumentException("no room for two numbers");
+        }
+        handle.call((log, scratch) -> {
+            int status = (int) Native.LOG_EPOCH_END.invokeExact(
+                    log, epoch, scratch.first, scratch.second, scratch.error);
+            if (status == 0) {
+                out[0] = scratch.firstInt();
+                out[1] = scratch.second.get(JAVA_LONG, 0);
+            }
+            return status;
+        });
+    }
+
+    /** Says that batches from an offset on are of this epoch: what a new leader does first. */
+    public void assignEpoch(int epoch, long startOffset) {
+        handle.call((log, scratch) -> (int) Native.LOG_ASSIGN_EPOCH.invokeExact(
+                log, epoch, startOffset, scratch.error));
+    }
+
+    /** Finds the first record that is as late as this or later; false where there is none. */
+    public boolean offsetForTime(long timestampMs, TimeOffset out) {
+        MemorySegment result = out.memory();
+        return handle.call((log, scratch) -> (int) Native.LOG_OFFSET_FOR_TIME.invokeExact(
+                log, timestampMs, result, scratch.error), NOT_FOUND) == 0;
+    }
+
+    /** A call whose result is a number. */
+    private long number(Handle.Body body) {
+        long[] number = new long[1];
+        handle.call((log, scratch) -> {
+            int status = body.run(log, scratch);
+            number[0] = scratch.firstLong();
+            return status;
+        });
+        return number[0];
+    }
+
+    /** A call that fills rows. */
+    private long rows(Rows out, Handle.Body body) {
+        long[] total = new long[1];
+        out.filled(0);
+        handle.call((log, scratch) -> {
+            int status = body.run(log, scratch);
+            total[0] = Integer.toUnsignedLong(scratch.firstInt());
+            return status;
+        }, SHORT_BUFFER);
+        return out.filled(total[0]);
+    }
+}

@@ -1,0 +1,37 @@
+package io.siltstone;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
+
+/**
+ * A result in native memory, made once and written by each call that it is given to. One thread at
+ * a time should use it: two calls that write it leave it as one of them, or as a mixture.
+ */
+public abstract sealed class Struct
+        permits Appended, BuildInfo, Offsets, Rebuilt, TimeOffset {
+    private final MemorySegment memory;
+
+    Struct(StructLayout layout, Arena arena) {
+        memory = arena.allocate(layout);
+        String first = layout.memberLayouts().getFirst().name().orElseThrow();
+        if (first.equals("struct_size")) {
+            memory.set(JAVA_INT, 0, Math.toIntExact(layout.byteSize()));
+        }
+    }
+
+    final MemorySegment memory() {
+        return memory;
+    }
+
+    final int intAt(long field) {
+        return memory.get(JAVA_INT, field);
+    }
+
+    final long longAt(long field) {
+        return memory.get(JAVA_LONG, field);
+    }
+}

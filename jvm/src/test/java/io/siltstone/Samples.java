@@ -1,0 +1,60 @@
+package io.siltstone;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+
+/** What tests append. */
+final class Samples {
+    private static final ValueLayout.OfLong I64 =
+            ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
+    private static final ValueLayout.OfInt I32 =
+            ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
+    private static final ValueLayout.OfShort I16 =
+            ValueLayout.JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
+
+    /** The size of a value. */
+    static final int VALUE_SIZE = 40;
+    /** The size of a batch. */
+    static final int SIZE = 61 + 7 + VALUE_SIZE;
+
+    private Samples() {}
+
+    /** A batch of one record; a producer id of -1 is none. */
+    static MemorySegment batch(long offset, long timestampMs, long producerId, int sequence) {
+        MemorySegment batch = Arena.ofAuto().allocate(SIZE);
+        batch.fill((byte) 'v');
+        batch.set(I64, 0, offset);
+        batch.set(I32, 8, SIZE - 12);
+        batch.set(I32, 12, 0);
+        batch.set(ValueLayout.JAVA_BYTE, 16, (byte) 2);
+        batch.set(I16, 21, (short) 0);
+        batch.set(I32, 23, 0);
+        batch.set(I64, 27, timestampMs);
+        batch.set(I64, 35, timestampMs);
+        batch.set(I64, 43, producerId);
+        batch.set(I16, 51, (short) (producerId < 0 ? -1 : 0));
+        batch.set(I32, 53, producerId < 0 ? -1 : sequence);
+        batch.set(I32, 57, 1);
+        byte[] head = {2 * (6 + VALUE_SIZE), 0, 0, 0, 1, 2 * VALUE_SIZE};
+        batch.asSlice(61, head.length).copyFrom(MemorySegment.ofArray(head));
+        batch.set(ValueLayout.JAVA_BYTE, SIZE - 1, (byte) 0);
+        batch.set(I32, 17, Bytes.crc32c(0, batch.asSlice(21)));
+        return batch;
+    }
+
+    /** Appends so many batches of a record, a millisecond each, from 1000 on. */
+    static void fill(Log log, int count) {
+        Appended appended = new Appended();
+        for (int at = 0; at < count; at++) {
+            log.appendLeader(batch(0, 1000 + at, -1, 0), 3, 2000, Origin.CLIENT, 0, appended);
+        }
+    }
+
+    static Offsets offsets(Log log) {
+        Offsets offsets = new Offsets();
+        log.offsets(offsets);
+        return offsets;
+    }
+}

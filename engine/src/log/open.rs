@@ -15,6 +15,7 @@ use super::deletion::Deletions;
 use super::log::{Durable, Log, Offsets, Writer};
 use super::replace::replace;
 use super::segments::Segments;
+use super::topic_id::read_topic_id;
 use crate::error::{Error, Kind, Result};
 use crate::io::{OpenMode, Storage};
 use crate::log::inventory::{EPOCH_FILE, Inventory, METADATA_FILE};
@@ -28,8 +29,6 @@ use crate::uuid::Uuid;
 
 /// More than any checkpoint of epochs has.
 const EPOCH_BYTES_MAX: u64 = 64 << 20;
-/// More than `partition.metadata` has.
-const METADATA_BYTES_MAX: u64 = 64 << 10;
 /// A split is followed by another look; so many segments are never split in one log.
 const RECOVERIES_MAX: usize = 1 << 16;
 
@@ -147,18 +146,10 @@ fn settle_topic_id(
     wanted: Option<Uuid>,
 ) -> Result<Option<Uuid>> {
     // spec: segments 1.2
-    let path = dir.join(METADATA_FILE);
-    let found = match storage.read(&path, METADATA_BYTES_MAX) {
-        Ok(bytes) => {
-            Some(meta::parse_partition_metadata(&bytes).map_err(|error| error.in_file(&path))?)
-        }
-        Err(error) if error.kind() == Kind::NotFound => None,
-        Err(error) => return Err(error),
-    };
-    match (found, wanted) {
+    match (read_topic_id(storage, dir)?, wanted) {
         (Some(found), Some(wanted)) if found != wanted => {
             let message = format!("the topic id is {found}, not {wanted}");
-            Err(Error::new(Kind::Conflict, message).in_file(&path))
+            Err(Error::new(Kind::Conflict, message).in_file(&dir.join(METADATA_FILE)))
         }
         (Some(found), _) => Ok(Some(found)),
         (None, Some(wanted)) => {

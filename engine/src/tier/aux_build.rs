@@ -54,6 +54,19 @@ pub struct AuxInstalled {
     pub bytes_read: u64,
 }
 
+impl AuxInstalled {
+    pub(super) fn of(state: &AuxState, bytes_read: u64) -> Self {
+        AuxInstalled {
+            next_offset: state.target().next_offset,
+            log_start_offset: state.target().log_start_offset,
+            epochs: Arc::clone(state.epochs()),
+            producer_count: state.producer_count(),
+            first_open_offset: state.first_open_offset(),
+            bytes_read,
+        }
+    }
+}
+
 /// Why a log was not rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuxErrorKind {
@@ -176,6 +189,18 @@ fn is_retryable(kind: Kind) -> bool {
 }
 
 impl AuxJob<'_> {
+    /// What the log would have: both objects are read and checked as for a rebuild, and nothing is
+    /// written.
+    ///
+    /// # Errors
+    /// Those of a rebuild before it writes.
+    pub fn plan(&self, remote: &AuxRemote<'_>, object_bytes_max: u64) -> AuxResult<AuxInstalled> {
+        // What cannot be is said before anything is fetched.
+        self.target()?;
+        let objects = AuxObjects::read(remote, self.segment, object_bytes_max)?;
+        Ok(AuxInstalled::of(&self.check(&objects)?, objects.bytes()))
+    }
+
     /// Where the log is to begin, if it can behind this segment.
     pub(super) fn target(&self) -> AuxResult<AuxTarget> {
         // spec: follower-fetch 5.3, K4 and K5

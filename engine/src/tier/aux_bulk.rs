@@ -17,7 +17,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
@@ -125,7 +124,7 @@ impl<'a> Bulk<'a> {
             self.install(&mut wave, &mut homes);
             for ready in wave {
                 let Ready { number, state, bytes_read, failure, .. } = ready;
-                let result = failure.map_or_else(|| Ok(installed(&state, bytes_read)), Err);
+                let result = failure.map_or_else(|| Ok(AuxInstalled::of(&state, bytes_read)), Err);
                 self.tell(number, result);
             }
             waiting = later;
@@ -385,17 +384,6 @@ impl Ready<'_> {
         if let Err(error) = outcome {
             self.fail(error);
         }
-    }
-}
-
-fn installed(state: &AuxState, bytes_read: u64) -> AuxInstalled {
-    AuxInstalled {
-        next_offset: state.target().next_offset,
-        log_start_offset: state.target().log_start_offset,
-        epochs: Arc::clone(state.epochs()),
-        producer_count: state.producer_count(),
-        first_open_offset: state.first_open_offset(),
-        bytes_read,
     }
 }
 

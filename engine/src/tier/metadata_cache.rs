@@ -12,7 +12,6 @@ use super::remote_segment::{
     RemotePartition, RemoteSegment, RemoteSegmentState, RemoteSegmentUpdate,
 };
 use crate::error::{Error, Kind, Result};
-use crate::state::EpochEntry;
 use crate::uuid::Uuid;
 
 /// What became of an event.
@@ -122,7 +121,7 @@ impl MetadataCache {
         if !RemoteSegmentState::may_follow(Some(from), to) {
             return Ok(Applied::Dropped(Dropped::State { from: Some(from), to }));
         }
-        for (entry, end) in epoch_ranges(segment) {
+        for (entry, end) in segment.epoch_ranges() {
             let state = self.epochs.entry(entry.epoch).or_default();
             match to {
                 RemoteSegmentState::CopyStarted => state.copy_started(id),
@@ -251,13 +250,6 @@ impl<'a> Iterator for SegmentChain<'a> {
         }
         Some(segment)
     }
-}
-
-/// The epochs of a segment with the last offset of each in it.
-fn epoch_ranges(segment: &RemoteSegment) -> impl Iterator<Item = (EpochEntry, i64)> + '_ {
-    let entries = &segment.leader_epochs;
-    let ends = entries.iter().skip(1).map(|next| next.start_offset.saturating_sub(1));
-    entries.iter().copied().zip(ends.chain([segment.end_offset]))
 }
 
 #[cfg(test)]

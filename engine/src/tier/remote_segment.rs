@@ -156,6 +156,19 @@ impl RemoteSegment {
         u64::try_from(self.size_bytes).unwrap_or(0)
     }
 
+    /// Its leader epochs, each with the last offset of it here, inclusive.
+    pub fn epoch_ranges(&self) -> impl Iterator<Item = (EpochEntry, i64)> + '_ {
+        let entries = &self.leader_epochs;
+        let ends = entries.iter().skip(1).map(|next| next.start_offset.saturating_sub(1));
+        entries.iter().copied().zip(ends.chain([self.end_offset]))
+    }
+
+    /// How far it has an epoch, inclusive; `None` when it has nothing of it.
+    #[must_use]
+    pub fn last_offset_of(&self, epoch: i32) -> Option<i64> {
+        self.epoch_ranges().find(|(entry, _)| entry.epoch == epoch).map(|(_, last)| last)
+    }
+
     /// The same after an update, whose four fields replace its own. Whether the update may be
     /// applied is for [`RemoteSegmentState::may_follow`] to say.
     #[must_use]

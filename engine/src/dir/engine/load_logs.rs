@@ -4,7 +4,7 @@
 //! then its logs are opened as after a clean one.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,18 +18,14 @@ use crate::dir::recover::group::{Group, Member as GroupMember};
 use crate::dir::recover::{DirRecoverOptions, PartitionDone, PartitionSettings};
 use crate::error::{Error, Kind, Result};
 use crate::io::Storage;
-use crate::log::inventory::METADATA_FILE;
 use crate::log::progress::Silent;
-use crate::log::{FolderKind, FolderName, Log, OpenOptions};
+use crate::log::{FolderKind, FolderName, Log, OpenOptions, read_topic_id};
 use crate::segment::OpenFiles;
 use crate::segment::rebuild::IndexSettings;
-use crate::state::meta::parse_partition_metadata;
 use crate::uuid::Uuid;
 
 /// Partitions that are recovered together.
 const GROUP: usize = 256;
-/// More than `partition.metadata` has.
-const METADATA_BYTES_MAX: u64 = 64 << 10;
 
 /// A folder that holds a log.
 #[derive(Clone, Debug)]
@@ -285,15 +281,4 @@ fn compacted_end(log: &Log, line: i64) -> i64 {
 pub(super) fn of_group(member: &Member) -> GroupMember {
     let key = Some((member.topic.clone(), member.partition));
     GroupMember { dir: member.path.clone(), key }
-}
-
-fn read_topic_id(storage: &dyn Storage, dir: &Path) -> Result<Option<Uuid>> {
-    let path = dir.join(METADATA_FILE);
-    match storage.read(&path, METADATA_BYTES_MAX) {
-        Ok(bytes) => {
-            parse_partition_metadata(&bytes).map(Some).map_err(|error| error.in_file(&path))
-        }
-        Err(error) if error.kind() == Kind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }

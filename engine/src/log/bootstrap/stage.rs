@@ -11,13 +11,11 @@ use super::state::AuxState;
 use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Metadata, OpenMode, Storage};
 use crate::log::inventory::{EPOCH_FILE, METADATA_FILE};
+use crate::log::topic_id::read_topic_id;
 use crate::segment::name::Parsed;
 use crate::segment::{FileName, FileRole, FileState};
-use crate::state::meta::{format_partition_metadata, parse_partition_metadata};
+use crate::state::meta::format_partition_metadata;
 use crate::uuid::Uuid;
-
-/// More than `partition.metadata` has.
-const METADATA_BYTES_MAX: u64 = 64 << 10;
 
 /// Writes the new files of a partition beside the old ones, and the mark. Nothing that Kafka looks
 /// at changes. To be made durable by a sync of the file system before
@@ -99,17 +97,12 @@ fn missing_topic_id(
     wanted: Option<Uuid>,
 ) -> Result<Option<Uuid>> {
     let Some(wanted) = wanted else { return Ok(None) };
-    let path = dir.join(METADATA_FILE);
-    match storage.read(&path, METADATA_BYTES_MAX) {
-        Err(error) if error.kind() == Kind::NotFound => Ok(Some(wanted)),
-        Err(error) => Err(error),
-        Ok(bytes) => {
-            let found = parse_partition_metadata(&bytes).map_err(|error| error.in_file(&path))?;
-            if found == wanted {
-                return Ok(None);
-            }
+    match read_topic_id(storage, dir)? {
+        None => Ok(Some(wanted)),
+        Some(found) if found == wanted => Ok(None),
+        Some(found) => {
             let message = format!("the topic id is {found}, that of the remote segment {wanted}");
-            Err(Error::new(Kind::Conflict, message).in_file(&path))
+            Err(Error::new(Kind::Conflict, message).in_file(&dir.join(METADATA_FILE)))
         }
     }
 }

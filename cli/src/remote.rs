@@ -1,29 +1,24 @@
-//! Where is remote storage, as `--remote` names it?
+//! What is in remote storage, as `--remote` names it?
 
 use std::path::Path;
 use std::sync::Arc;
 
 use siltstone::dir::verify::Surroundings;
-use siltstone::io::{Disk, Storage};
-use siltstone::log::inventory::METADATA_FILE;
-use siltstone::log::{FolderName, VerifyOptions};
+use siltstone::io::Storage;
+use siltstone::log::{FolderName, VerifyOptions, read_topic_id};
 use siltstone::problem::Problem;
-use siltstone::state::meta::parse_partition_metadata;
+use siltstone::state::LeaderEpochs;
 use siltstone::tier::check_replica::check_replica;
 use siltstone::tier::{
-    AuxRemote, LocalTarget, ObjectLayout, ObjectTarget, RemoteInventory, RemotePartition,
-    RemoteSegment,
+    AuxRemote, ObjectLayout, ObjectTarget, RemoteInventory, RemotePartition, RemoteSegment,
+    RemoteSegmentState, highest_remote,
 };
 use siltstone::uuid::Uuid;
 use siltstone::{Error, Kind, Result};
 
+use crate::location;
+use crate::session::{Session, complain};
 use crate::target::file_name;
-
-/// The folder that Kafka's `LocalTieredStorage` makes.
-const KAFKA_FOLDER: &str = "kafka-tiered-storage";
-
-/// More than `partition.metadata` has.
-const METADATA_BYTES_MAX: u64 = 64 << 10;
 
 /// An object store and what lies there.
 #[derive(Debug)]
@@ -34,21 +29,25 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Lists what is in the store: a folder in the layout of `LocalTieredStorage`, or the folder
-    /// around it.
-    pub(crate) fn open(text: &str) -> Result<Self> {
-        if text.contains("://") {
-            let why = "only folders are known here, in the layout of Kafka's LocalTieredStorage";
-            return Err(Error::new(Kind::Unsupported, why).context(format!("--remote {text}")));
+    /// Lists what is below a folder or URL: the folder that Kafka's `LocalTieredStorage` makes, or
+    /// that folder itself.
+    pub(crate) fn open(session: &Session, path: &Path) -> Result<Self> {
+        Self::list(session, path).map_err(|error| error.context("--remote"))
+    }
+
+    fn list(session: &Session, path: &Path) -> Result<Self> {
+        let target = location::objects(session, path)?;
+        let mut layout = ObjectLayout::default();
+        let mut inventory = RemoteInventory::list(&*target, &layout)?;
+        if inventory.partitions.is_empty() {
+            layout = ObjectLayout::with_prefix("");
+            inventory = RemoteInventory::list(&*target, &layout)?;
         }
-        let disk = Disk::new();
-        let root = Path::new(text);
-        disk.metadata(root).map_err(|error| error.context("--remote"))?;
-        let is_around = disk.metadata(&root.join(KAFKA_FOLDER)).is_ok();
-        let layout =
-            if is_around { ObjectLayout::default() } else { ObjectLayout::with_prefix("") };
-        let target: Arc<dyn ObjectTarget> = Arc::new(LocalTarget::new(Arc::new(disk), root));
-        let inventory = RemoteInventory::list(&*target, &layout)?;
+        // It is no error, before the first upload; but a name with a slip in it looks the same.
+        if inventory.partitions.is_empty() {
+            let example = "kafka-tiered-storage/TOPIC-N-TOPICID/OFFSET-SEGMENTID.log";
+            complain(&format_args!("--remote: no uploaded segment is there, such as {example}"));
+        }
         Ok(Remote { target, layout, inventory })
     }
 
@@ -87,6 +86,23 @@ impl Remote {
         readings.filter_map(|reading| reading.map(|it| it.segment).transpose()).collect()
     }
 
+    /// The last offset of a partition that is copied, as its own leader epochs and its end have it;
+    /// -1 for none.
+    pub(crate) fn copied_offset(
+        &self,
+        folder: &FolderName,
+        topic_id: Option<Uuid>,
+        epochs: &LeaderEpochs,
+        log_end_offset: i64,
+    ) -> Result<i64> {
+        let Some(partition) = self.find(folder, topic_id)? else { return Ok(-1) };
+        let mut segments = self.segments(partition)?;
+        segments.retain(|segment| segment.state == RemoteSegmentState::CopyFinished);
+        let highest_of = |epoch| segments.iter().filter_map(|it| it.last_offset_of(epoch)).max();
+        let highest = highest_remote(epochs, log_end_offset, highest_of);
+        Ok(highest.map_or(-1, |highest| highest.offset))
+    }
+
     /// Compares a partition with what was uploaded of it.
     pub(crate) fn check(
         &self,
@@ -96,12 +112,10 @@ impl Remote {
     ) -> Result<Vec<Problem>> {
         let options = Surroundings::of(storage, dir).apply(options);
         let Some(folder) = FolderName::parse(&file_name(dir)) else { return Ok(Vec::new()) };
-        let path = dir.join(METADATA_FILE);
-        let topic_id = match storage.read(&path, METADATA_BYTES_MAX) {
-            // One that cannot be read is a finding of the partition's own.
-            Ok(bytes) => parse_partition_metadata(&bytes).ok(),
-            Err(error) if error.kind() == Kind::NotFound => None,
-            Err(error) => return Err(error),
+        let topic_id = match read_topic_id(storage, dir) {
+            Err(error) if error.kind() == Kind::Io => return Err(error),
+            // What is wrong with the file is a finding of the partition's own.
+            outcome => outcome.unwrap_or_default(),
         };
         let Some(partition) = self.find(&folder, topic_id)? else { return Ok(Vec::new()) };
         let (mut problems, mut segments) = (Vec::new(), Vec::new());

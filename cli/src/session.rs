@@ -2,10 +2,13 @@
 
 use std::fmt::Display;
 use std::io::Write;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use siltstone::Result;
 use siltstone::io::{MapMode, Storage, open_disk};
+
+use crate::settings::parse_setting;
 
 /// Options of every verb.
 #[derive(Debug, Args)]
@@ -47,12 +50,6 @@ pub(crate) struct SessionArgs {
     pub(crate) quiet: bool,
 }
 
-/// Reads a setting of a store.
-fn parse_setting(text: &str) -> std::result::Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
-    Ok((key.to_owned(), value.to_owned()))
-}
-
 /// How to talk to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IoChoice {
@@ -76,7 +73,7 @@ impl From<IoChoice> for siltstone::io::IoChoice {
 #[derive(Debug)]
 pub(crate) struct Session {
     /// The disk.
-    disk: Box<dyn Storage>,
+    disk: Arc<dyn Storage>,
     /// Whether files are read through maps.
     pub(crate) maps: MapMode,
     /// Whether progress is not wanted.
@@ -96,7 +93,12 @@ impl Session {
         let disk = open_disk(args.io.into())
             .map_err(|error| error.context("--io uring (or SILTSTONE_IO)"))?;
         let store_settings = args.store_option.clone();
-        Ok(Session { disk, maps, quiet: args.quiet, store_settings })
+        Ok(Session { disk: Arc::from(disk), maps, quiet: args.quiet, store_settings })
+    }
+
+    /// The disk for what keeps it.
+    pub(crate) fn disk(&self) -> Arc<dyn Storage> {
+        Arc::clone(&self.disk)
     }
 
     /// The disk as the engine takes it.

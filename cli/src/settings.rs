@@ -227,7 +227,7 @@ fn parse_topic_configs(bytes: &[u8]) -> Result<BTreeMap<String, BTreeMap<String,
 }
 
 /// Reads `KEY=VALUE`.
-fn parse_setting(text: &str) -> std::result::Result<(String, String), String> {
+pub(crate) fn parse_setting(text: &str) -> std::result::Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
             Ok((key.trim().to_owned(), value.trim().to_owned()))

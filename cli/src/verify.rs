@@ -59,13 +59,14 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     batches_only: bool,
 
-    /// Compare with remote storage, too: a folder in the layout of Kafka's LocalTieredStorage.
+    /// Compare with remote storage, too: a folder in the layout of Kafka's LocalTieredStorage, or
+    /// the URL of one in an object store (s3://, gs://, az://, https://).
     ///
     /// Finds replicas that were damaged when they were rebuilt from there (producers or leader
     /// epochs that were forgotten), and segments there that lack parts, aborted transactions or
     /// offsets, or have other bytes than the log here. Every segment there is read.
-    #[arg(long, value_name = "DIR")]
-    remote: Option<String>,
+    #[arg(long, value_name = "DIR|URL")]
+    remote: Option<PathBuf>,
 
     /// Threads to work with; by default one for each processor.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -105,7 +106,9 @@ fn parse_id(text: &str) -> Result<Uuid, String> {
 
 /// Runs the verb.
 pub(crate) fn run(args: &VerifyArgs, session: &Session) -> std::io::Result<Outcome> {
-    let work = Work::gather(args, session);
+    let mut work = Work::gather(args, session);
+    // A slip in its name is told before hours of reading.
+    let remote = args.remote.as_deref().and_then(|path| work.open_remote(session, path));
     let progress =
         Progress::start("verified", work.size_bytes(session), session.quiet || args.json);
     let options = VerifyOptions {
@@ -127,7 +130,7 @@ pub(crate) fn run(args: &VerifyArgs, session: &Session) -> std::io::Result<Outco
     if !work.surveys.is_empty() {
         verify_dirs(args, session, &work, &options, &printer);
     }
-    if let Some(remote) = &args.remote {
+    if let Some(remote) = &remote {
         verify_remote(session, remote, &work, &options, &printer);
     }
     progress.finish();
@@ -168,6 +171,14 @@ impl Work {
         }
         find_duplicates(&mut work.surveys);
         work
+    }
+
+    fn open_remote(&mut self, session: &Session, path: &Path) -> Option<Remote> {
+        let outcome = Remote::open(session, path).inspect_err(|error| complain(error));
+        if outcome.is_err() {
+            self.outcome = Outcome::CouldNotLook;
+        }
+        outcome.ok()
     }
 
     /// Bytes of all logs there are to read.
@@ -234,15 +245,11 @@ fn verify_dirs(
 /// All partitions against what was uploaded of them.
 fn verify_remote(
     session: &Session,
-    remote: &str,
+    remote: &Remote,
     work: &Work,
     options: &VerifyOptions<'_>,
     printer: &Printer<'_>,
 ) {
-    let remote = match Remote::open(remote) {
-        Ok(remote) => remote,
-        Err(error) => return printer.could_not_look(&error),
-    };
     let single = work.single.iter().filter_map(|target| match target {
         Target::Partition(dir) => Some(dir),
         Target::File { .. } | Target::LogDir(_) => None,

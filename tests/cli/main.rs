@@ -10,6 +10,8 @@ mod marker;
 mod reading;
 mod rebuild_aux;
 mod remote;
+mod remote_places;
+mod scenario;
 mod transactions;
 mod uploads;
 mod usage;

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use siltstone::io::{Disk, Storage};
@@ -27,6 +27,10 @@ fn lines(outcome: &Outcome) -> Vec<Value> {
 
 /// An object of the only upload of a segment.
 fn object(remote: &Path, topic: &str, start: i64, suffix: &str) -> Vec<u8> {
+    fs::read(object_path(remote, topic, start, suffix)).expect("bytes")
+}
+
+fn object_path(remote: &Path, topic: &str, start: i64, suffix: &str) -> PathBuf {
     let root = remote.join("kafka-tiered-storage");
     let mut folders = fs::read_dir(root).expect("a folder").map(|entry| entry.expect("an entry"));
     let is_wanted = |name: &str| name.starts_with(&format!("{topic}-0-"));
@@ -37,7 +41,7 @@ fn object(remote: &Path, topic: &str, start: i64, suffix: &str) -> Vec<u8> {
         let name = path.file_name()?.to_string_lossy().into_owned();
         (name.starts_with(&format!("{start:020}-")) && name.ends_with(suffix)).then_some(path)
     });
-    fs::read(file.expect("an object")).expect("bytes")
+    file.expect("an object")
 }
 
 #[test]
@@ -112,6 +116,91 @@ fn replicas_with_records_are_left_alone_unless_they_are_named() {
     assert!(!kit.partition("nowhere-0").exists());
     let no_name = rebuild(&kit.remote(), &kit.data(), &["--partition", "../x-0"]);
     assert_eq!(no_name.code, Some(2), "{no_name:?}");
+}
+
+// One folder that could not be looked at ended the run, and no replica was rebuilt.
+#[test]
+fn a_folder_that_cannot_be_looked_at_is_told_and_the_others_are_rebuilt() {
+    let kit = Kit::open("tiered").state("unclean").unpack();
+    let logs = tempfile::tempdir().expect("a directory");
+    for name in ["tier-a-0", "tier-b-0", "tier-c-0", "other-0"] {
+        fs::create_dir(logs.path().join(name)).expect("a directory");
+    }
+    let break_id = |name: &str| {
+        fs::write(logs.path().join(name).join("partition.metadata"), b"version: 7\n")
+            .expect("a file");
+    };
+    break_id("tier-b-0");
+    // Nothing was ever uploaded of this one.
+    break_id("other-0");
+    let statuses = |outcome: &Outcome| -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let lines = lines(outcome).into_iter();
+        lines.map(|line| (text(&line["topic_partition"]), text(&line["status"]))).collect()
+    };
+    for (more, status) in [(&["--dry-run"][..], "planned"), (&[], "rebuilt")] {
+        let outcome = rebuild(&kit.remote(), logs.path(), more);
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        let expected = [("tier-a-0", status), ("tier-b-0", "failed"), ("tier-c-0", status)];
+        let expected = expected.map(|(name, status)| (name.to_owned(), status.to_owned()));
+        assert_eq!(statuses(&outcome), expected);
+        let failed = &lines(&outcome)[1];
+        assert!(failed["error"].as_str().expect("a reason").contains("partition.metadata"));
+        assert_eq!((&failed["log_start_offset"], &failed["segment"]), (&Value::Null, &Value::Null));
+    }
+    assert_eq!(fs::read_dir(logs.path().join("tier-b-0")).expect("a folder").count(), 1);
+    assert!(logs.path().join("tier-c-0/00000000000000000293.log").exists());
+    let for_people = run([
+        "rebuild-aux".as_ref(),
+        "--dry-run".as_ref(),
+        "--remote".as_ref(),
+        kit.remote().as_os_str(),
+        logs.path().as_os_str(),
+    ]);
+    let table = for_people.stdout.lines().filter(|line| line.contains("to be rebuilt"));
+    assert_eq!((table.count(), for_people.code), (2, Some(1)), "{for_people:?}");
+}
+
+#[test]
+fn what_a_run_would_refuse_is_not_planned() {
+    let kit = Kit::open("tiered").state("unclean").unpack();
+    let logs = tempfile::tempdir().expect("a directory");
+    let refused = |more: &[&str], why: &str| {
+        let more = [&["--partition", "tier-a-0"], more].concat();
+        let dry = rebuild(&kit.remote(), logs.path(), &[&more[..], &["--dry-run"]].concat());
+        let done = rebuild(&kit.remote(), logs.path(), &more);
+        assert_eq!((dry.code, &dry.stdout), (Some(1), &done.stdout), "{dry:?}");
+        assert_eq!((done.code, &done.json()["status"]), (Some(1), &"failed".into()));
+        let error = done.json()["error"].as_str().map(str::to_owned);
+        assert!(error.as_ref().is_some_and(|error| error.contains(why)), "{error:?}");
+        assert!(!logs.path().join("tier-a-0").exists());
+    };
+    refused(&["--log-start-offset", "279"], "before the start of the log, 279");
+    refused(&["--start-offset", "280"], "no whole segment in remote storage holds 279");
+    let snapshot = object_path(&kit.remote(), "tier-a", 179, ".snapshot");
+    let mut bytes = fs::read(&snapshot).expect("bytes");
+    *bytes.last_mut().expect("a byte") ^= 1;
+    fs::write(&snapshot, bytes).expect("a file");
+    refused(&[], "remote segment 179.snapshot");
+}
+
+// The start of the log was that of the first object, although nobody can read a copy that was not
+// finished.
+#[test]
+fn a_log_starts_with_the_first_segment_that_is_whole() {
+    let kit = Kit::open("tiered").state("unclean").unpack();
+    let logs = tempfile::tempdir().expect("a directory");
+    let dry = |expected: i64| {
+        let more = ["--dry-run", "--partition", "tier-a-0"];
+        let outcome = rebuild(&kit.remote(), logs.path(), &more);
+        assert_eq!(outcome.json()["log_start_offset"], expected, "{outcome:?}");
+        outcome.json()["next_offset"].clone()
+    };
+    assert_eq!(dry(0), 279);
+    fs::remove_file(object_path(&kit.remote(), "tier-a", 0, ".timeindex")).expect("an object");
+    assert_eq!(dry(89), 279);
+    fs::remove_file(object_path(&kit.remote(), "tier-a", 179, ".log")).expect("an object");
+    assert_eq!(dry(89), 179);
 }
 
 #[test]

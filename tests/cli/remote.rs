@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use serde_json::Value;
-use siltstone::tier::{ObjectBytes, ObjectTarget};
+use siltstone::io::Disk;
+use siltstone::tier::{LocalTarget, ObjectBytes, ObjectTarget};
 use siltstone_objects::{Place, RemoteStore, StoreOptions};
 use siltstone_tests::kits::{Kit, Unpacked};
 use siltstone_tests::moto::Moto;
@@ -109,6 +111,19 @@ fn a_url_that_names_nothing_is_told() {
     assert!(outcome.stderr.contains("KEY=VALUE"), "{}", outcome.stderr);
 }
 
+/// Puts all that is below a folder of the disk below a URL; the store there.
+pub fn upload(moto: &Moto, url: &str, folder: &Path) -> RemoteStore {
+    let settings = moto.environment().map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let options = StoreOptions { settings: settings.into(), ..StoreOptions::default() };
+    let store = RemoteStore::open(&Place::parse(url).unwrap(), options).unwrap();
+    let disk = LocalTarget::new(Arc::new(Disk::new()), folder);
+    for object in disk.list("").unwrap() {
+        let bytes = disk.get(&object.name, None, object.size_bytes).unwrap();
+        store.put(&object.name, &[ObjectBytes::Memory(&bytes)]).unwrap();
+    }
+    store
+}
+
 /// Runs `dump --json` on something in a bucket.
 fn dump(moto: &Moto, arguments: &[&str]) -> (Vec<Value>, Outcome) {
     let mut command = Command::new(tool::siltstone());
@@ -132,17 +147,10 @@ fn a_bucket_is_read_as_the_folder_that_was_uploaded() {
     let Some(moto) = Moto::get() else { return };
     let unpacked = unpacked();
     let folder = folder(&unpacked);
-    let bucket = moto.bucket();
-    let settings = moto.environment().map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let options = StoreOptions { settings: settings.into(), ..StoreOptions::default() };
     let name = folder.file_name().unwrap().to_str().unwrap();
-    let url = format!("s3://{bucket}/kafka-tiered-storage/{name}");
-    let store = RemoteStore::open(&Place::parse(&url).unwrap(), options).unwrap();
+    let url = format!("s3://{}/kafka-tiered-storage/{name}", moto.bucket());
+    let store = upload(moto, &url, &folder);
     let files = names(&folder, "");
-    for file in &files {
-        let bytes = std::fs::read(folder.join(file)).unwrap();
-        store.put(file, &[ObjectBytes::Memory(&bytes)]).unwrap();
-    }
     // All of it, and each object alone.
     let (local, _) = lines("dump", &[&folder]);
     let (remote, outcome) = dump(moto, &[&url]);

@@ -13,7 +13,18 @@ use siltstone_tests::tool;
 
 use crate::reading::lines;
 
-const VERBS: [&str; 8] = ["verify", "recover", "rebuild-aux", "dump", "ls", "stat", "txns", "diff"];
+const VERBS: [&str; 10] = [
+    "verify",
+    "recover",
+    "rebuild-aux",
+    "dump",
+    "ls",
+    "stat",
+    "txns",
+    "diff",
+    "scenario",
+    "plan-uploads",
+];
 
 #[test]
 fn every_verb_explains_itself() {
@@ -73,7 +84,7 @@ fn a_path_that_is_not_there_is_named_and_the_others_are_looked_at() {
     std::fs::create_dir(root.join("empty")).unwrap();
     let partition = unpacked.partition("repl-0");
     for wrong in ["missing", "dangling", "circle", "notes.txt", "empty"] {
-        for verb in ["ls", "stat", "dump", "txns", "verify"] {
+        for verb in ["ls", "stat", "dump", "txns", "verify", "plan-uploads"] {
             let paths = [root.join(wrong), partition.clone()].map(PathBuf::into_os_string);
             let outcome = tool::run([verb.into(), "--json".into()].into_iter().chain(paths));
             assert_eq!(outcome.code, Some(2), "{verb} {wrong}: {outcome:?}");
@@ -189,7 +200,16 @@ fn every_key_that_is_printed_is_in_the_manual() {
     let side_files = side_files.map(|entry| entry.unwrap().path().into_os_string());
     let metadata = ["--metadata".into(), torn.metadata().into_os_string()];
     let verify = [data.clone(), torn.partition("txn-b-0").into_os_string()];
-    let calls: [(&str, Vec<OsString>); 7] = [
+    let question = torn.root().join("question.json");
+    let text = r#"{"remote": [{"start": 0, "end": 9, "state": "COPY_SEGMENT_STARTED"}],
+        "epochs": [[0, 0]], "retention_ms": 1, "start_offset": 5,
+        "leader": {"local_log_start": 200, "log_end": 500, "highest_remote_offset": 299}}"#;
+    std::fs::write(&question, text).unwrap();
+    let tiered = Kit::open("tiered").state("clean").unpack();
+    let remote = ["--remote".into(), tiered.remote().into_os_string()];
+    let named: [OsString; 3] = ["--dry-run".into(), "--partition".into(), "tier-a-0".into()];
+    let tiered_data = tiered.data().into_os_string();
+    let calls: [(&str, Vec<OsString>); 10] = [
         ("ls", [vec!["--segments".into(), data.clone()], metadata.to_vec()].concat()),
         ("verify", verify.to_vec()),
         ("dump", [data.clone()].into_iter().chain(side_files).collect()),
@@ -197,6 +217,12 @@ fn every_key_that_is_printed_is_in_the_manual() {
         ("txns", vec!["--aborted".into(), data.clone()]),
         ("diff", vec![other.data().into_os_string(), data]),
         ("recover", vec!["--dry-run".into(), flipped.data().into_os_string()]),
+        ("scenario", vec![question.into_os_string()]),
+        (
+            "plan-uploads",
+            [vec!["--segments".into(), tiered_data.clone()], remote.to_vec()].concat(),
+        ),
+        ("rebuild-aux", [named.to_vec(), remote.to_vec(), vec![tiered_data]].concat()),
     ];
     for (verb, arguments) in calls {
         let manual = manual_of(verb);

@@ -21,13 +21,15 @@ use crate::settings::SettingsArgs;
 #[command(after_help = "Examples:
   siltstone plan-uploads --remote /mnt/remote /var/lib/kafka
       what waits in every partition that is tiered, and how old it is
+  siltstone plan-uploads --remote s3://bucket/tier /var/lib/kafka/orders-0
+      the same of one partition, whose uploads are in a bucket
   siltstone plan-uploads --segments --highest-remote-offset 4711 /var/lib/kafka/orders-0
       each segment of one partition, and why it is not uploaded
   siltstone plan-uploads --assume-remote --copy-lag-ms 86400000 --copy-lag-bytes -1 /var/lib/kafka
       what would be uploaded if all topics were tiered and uploads waited for a day
 
-Exit codes: 0 nothing wrong, 1 a segment is blocked or a file is damaged,
-2 something could not be looked at.")]
+Exit codes: 0 nothing wrong, 1 a segment is blocked (by a damaged index, or outside the lineage)
+or a file is damaged, 2 something could not be looked at.")]
 pub(crate) struct PlanUploadsArgs {
     /// Log directories (entries of log.dirs) or partition directories.
     #[arg(required = true, value_name = "PATH")]
@@ -62,8 +64,9 @@ pub(crate) struct PlanUploadsArgs {
     pub(crate) highest_remote_offset: Option<i64>,
 
     /// Learn what is copied from this folder, which is laid out as Kafka's LocalTieredStorage
-    /// does it. Without it, and without --highest-remote-offset, nothing counts as copied.
-    #[arg(long, value_name = "DIR", help_heading = "Offsets")]
+    /// does it, or from the URL of one in an object store (s3://, gs://, az://, https://). Without
+    /// it, and without --highest-remote-offset, nothing counts as copied.
+    #[arg(long, value_name = "DIR|URL", help_heading = "Offsets")]
     pub(crate) remote: Option<PathBuf>,
 
     /// Put uploads off until a segment's largest timestamp is so old; 0: at once, -1: the topic's

@@ -5,39 +5,22 @@ use std::path::{Path, PathBuf};
 
 use siltstone::dir::files::{LOG_START_FILE, REPLICATION_FILE};
 use siltstone::dir::settings::is_never_remote;
-use siltstone::log::inventory::METADATA_FILE;
+use siltstone::log::read_topic_id;
 use siltstone::state::OffsetCheckpoint;
-use siltstone::state::meta::parse_partition_metadata;
 use siltstone::tier::{ColdLog, ColdOptions, CopyLag};
-use siltstone::uuid::Uuid;
 use siltstone::{Error, Kind, Result};
 
-use super::remote::Remote;
 use super::{Plan, PlanUploadsArgs};
+use crate::checkpoint::read_checkpoint;
+use crate::remote::Remote;
 use crate::session::{Session, complain};
 use crate::settings::{Settings, SettingsFrom};
 use crate::target::{PartitionDir, Target};
 use crate::{Outcome, time};
 
-/// More than a checkpoint of a million partitions has.
-const CHECKPOINT_BYTES_MAX: u64 = 512 << 20;
-/// More than `partition.metadata` has.
-const METADATA_BYTES_MAX: u64 = 64 << 10;
-
 /// Plans the uploads of what was given: the plans, how it went, and the time that it went by.
 pub(super) fn plan(args: &PlanUploadsArgs, session: &Session) -> Result<(Vec<Plan>, Outcome, i64)> {
-    let mut outcome = Outcome::Fine;
-    let mut partitions = Vec::new();
-    let mut is_one = args.paths.len() == 1;
-    for path in &args.paths {
-        let target = Target::classify(session.storage(), path)?;
-        if let Target::File { path, .. } = &target {
-            let why = "a file: name its partition directory";
-            return Err(Error::new(Kind::InvalidArgument, why).in_file(path));
-        }
-        is_one &= matches!(target, Target::Partition(_));
-        partitions.extend(PartitionDir::of_target(session.storage(), &target)?);
-    }
+    let (partitions, is_one, mut outcome) = gather(args, session);
     if let Some(option) = args.of_one_partition().filter(|_| !is_one) {
         let why = format!("{option} is for one partition; name its directory alone");
         return Err(Error::new(Kind::InvalidArgument, why));
@@ -47,7 +30,7 @@ pub(super) fn plan(args: &PlanUploadsArgs, session: &Session) -> Result<(Vec<Pla
         args,
         session,
         settings: Settings::read(session.storage(), &args.paths, &from)?,
-        remote: args.remote.as_deref().map(Remote::list).transpose()?,
+        remote: args.remote.as_deref().map(|path| Remote::open(session, path)).transpose()?,
         checkpoints: BTreeMap::new(),
         now_ms: args.now_ms.unwrap_or_else(time::now_ms),
     };
@@ -64,6 +47,36 @@ pub(super) fn plan(args: &PlanUploadsArgs, session: &Session) -> Result<(Vec<Pla
         }
     }
     Ok((plans, outcome, job.now_ms))
+}
+
+/// The partitions of all paths, whether they are a single one that was named, and whether all
+/// paths could be looked at.
+fn gather(args: &PlanUploadsArgs, session: &Session) -> (Vec<PartitionDir>, bool, Outcome) {
+    let (mut partitions, mut outcome) = (Vec::new(), Outcome::Fine);
+    let mut is_one = args.paths.len() == 1;
+    for path in &args.paths {
+        match partitions_of(session, path) {
+            Ok((target, found)) => {
+                is_one &= matches!(target, Target::Partition(_));
+                partitions.extend(found);
+            }
+            Err(error) => {
+                complain(&error);
+                outcome = Outcome::CouldNotLook;
+            }
+        }
+    }
+    (partitions, is_one, outcome)
+}
+
+fn partitions_of(session: &Session, path: &Path) -> Result<(Target, Vec<PartitionDir>)> {
+    let target = Target::classify(session.storage(), path)?;
+    if let Target::File { path, .. } = &target {
+        let why = "a file: name its partition directory";
+        return Err(Error::new(Kind::InvalidArgument, why).in_file(path));
+    }
+    let partitions = PartitionDir::of_target(session.storage(), &target)?;
+    Ok((target, partitions))
 }
 
 /// What a log directory says of the offsets of its partitions.
@@ -98,7 +111,7 @@ impl Job<'_> {
         let (high_watermark, log_start) = self.offsets(&dir)?;
         let copied_offset = match (&self.remote, &dir.folder) {
             (Some(remote), Some(folder)) => {
-                let topic_id = self.topic_id(&dir)?;
+                let topic_id = read_topic_id(storage, &dir.path)?;
                 let end = log.facts.read_end(storage, self.session.maps)?;
                 let end = end.map_or(0, |end| end.end_offset);
                 remote.copied_offset(folder, topic_id, &log.epochs, end)?
@@ -162,9 +175,10 @@ impl Job<'_> {
             return Ok((None, None));
         };
         if !self.checkpoints.contains_key(parent) {
+            let storage = self.session.storage();
             let found = Checkpoints {
-                high_watermarks: self.checkpoint(&parent.join(REPLICATION_FILE))?,
-                log_starts: self.checkpoint(&parent.join(LOG_START_FILE))?,
+                high_watermarks: read_checkpoint(storage, &parent.join(REPLICATION_FILE))?,
+                log_starts: read_checkpoint(storage, &parent.join(LOG_START_FILE))?,
             };
             self.checkpoints.insert(parent.to_path_buf(), found);
         }
@@ -173,24 +187,5 @@ impl Job<'_> {
             known.and_then(|known| of(known).get(&folder.topic, folder.partition))
         };
         Ok((line(|known| &known.high_watermarks), line(|known| &known.log_starts)))
-    }
-
-    fn checkpoint(&self, path: &Path) -> Result<OffsetCheckpoint> {
-        match self.session.storage().read(path, CHECKPOINT_BYTES_MAX) {
-            Ok(bytes) => OffsetCheckpoint::parse(&bytes).map_err(|error| error.in_file(path)),
-            Err(error) if error.kind() == Kind::NotFound => Ok(OffsetCheckpoint::new()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn topic_id(&self, dir: &PartitionDir) -> Result<Option<Uuid>> {
-        let path = dir.path.join(METADATA_FILE);
-        match self.session.storage().read(&path, METADATA_BYTES_MAX) {
-            Ok(bytes) => {
-                parse_partition_metadata(&bytes).map(Some).map_err(|error| error.in_file(&path))
-            }
-            Err(error) if error.kind() == Kind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 }

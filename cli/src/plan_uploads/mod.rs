@@ -3,7 +3,6 @@
 mod args;
 mod job;
 mod print;
-mod remote;
 
 use siltstone::tier::{ColdLog, NotEligible, UploadAnswer};
 

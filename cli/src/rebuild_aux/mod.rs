@@ -30,7 +30,7 @@ use crate::time::now_ms;
 #[command(after_help = "Examples:
   siltstone rebuild-aux --dry-run --remote /mnt/remote /var/lib/kafka
       which empty replicas would be rebuilt, and where they would begin
-  siltstone rebuild-aux --remote /mnt/remote --partition orders-0 /var/lib/kafka
+  siltstone rebuild-aux --remote s3://bucket/tier --partition orders-0 /var/lib/kafka
       one replica, whatever it has now; its folder is made if it is missing
 
 Exit codes: 0 all that was to be rebuilt is, 1 a replica was not, 2 could not look or write.")]
@@ -39,9 +39,10 @@ pub(crate) struct RebuildAuxArgs {
     #[arg(required = true, value_name = "LOGDIR")]
     dirs: Vec<PathBuf>,
 
-    /// Where the uploaded segments are: a folder in the layout of Kafka's LocalTieredStorage.
-    #[arg(long, value_name = "DIR")]
-    remote: String,
+    /// Where the uploaded segments are: a folder in the layout of Kafka's LocalTieredStorage, or
+    /// the URL of one in an object store (s3://, gs://, az://, https://).
+    #[arg(long, value_name = "DIR|URL")]
+    remote: PathBuf,
 
     /// Rebuild this replica, even if it has records, or is not there yet: then it is made in the
     /// first LOGDIR. May be given several times; by default every empty replica is rebuilt.
@@ -57,7 +58,8 @@ pub(crate) struct RebuildAuxArgs {
     #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(1..))]
     start_offset: Option<i64>,
 
-    /// Print the plan and write nothing.
+    /// Print the plan and write nothing. Both objects of each replica are read and checked, so
+    /// what is planned is what would be done.
     #[arg(long)]
     dry_run: bool,
 
@@ -85,7 +87,7 @@ pub(crate) fn run(args: &RebuildAuxArgs, session: &Session) -> std::io::Result<O
     }
 }
 
-/// What came of each step; `None` where there was nothing to do.
+/// What came of each step, or would; `None` where there was nothing to do.
 type Results = Vec<Option<AuxResult<AuxInstalled>>>;
 
 fn rebuild(args: &RebuildAuxArgs, session: &Session) -> Result<(Vec<Step>, Results)> {
@@ -99,7 +101,7 @@ fn rebuild(args: &RebuildAuxArgs, session: &Session) -> Result<(Vec<Step>, Resul
             locks.push(lock_log_dir(storage, dir)?);
         }
     }
-    let remote = Remote::open(&args.remote)?;
+    let remote = Remote::open(session, &args.remote)?;
     let plan = Plan {
         storage,
         remote: &remote,
@@ -109,14 +111,10 @@ fn rebuild(args: &RebuildAuxArgs, session: &Session) -> Result<(Vec<Step>, Resul
         start_offset: args.start_offset,
     };
     let steps = plan.steps()?;
-    let mut results: Results = steps.iter().map(|_| None).collect();
-    if args.dry_run {
-        return Ok((steps, results));
-    }
     let (numbers, jobs): (Vec<usize>, Vec<AuxJob<'_>>) = (steps.iter().enumerate())
         .filter_map(|(number, step)| {
-            let segment = step.segment.as_ref().ok()?;
-            let (place, log_start_offset) = (AuxPlace::Dir(&step.dir), step.log_start_offset);
+            let (segment, log_start_offset) = step.begins_behind.as_ref().ok()?;
+            let (place, log_start_offset) = (AuxPlace::Dir(&step.dir), *log_start_offset);
             Some((number, AuxJob { place, segment, log_start_offset }))
         })
         .unzip();
@@ -125,11 +123,16 @@ fn rebuild(args: &RebuildAuxArgs, session: &Session) -> Result<(Vec<Step>, Resul
         threads: args.threads.map_or(available, usize::from),
         ..AuxLimits::new(args.now_ms.unwrap_or_else(now_ms))
     };
-    for (number, result) in
-        numbers.into_iter().zip(build_aux_bulk(storage, &jobs, remote.of_aux(), &limits))
-    {
+    let outcomes = if args.dry_run {
+        let plan = |job: &AuxJob<'_>| job.plan(&remote.of_aux(), limits.object_bytes_max);
+        jobs.iter().map(plan).collect()
+    } else {
+        build_aux_bulk(storage, &jobs, remote.of_aux(), &limits)
+    };
+    let mut results: Results = steps.iter().map(|_| None).collect();
+    for (number, outcome) in numbers.into_iter().zip(outcomes) {
         if let Some(slot) = results.get_mut(number) {
-            *slot = Some(result);
+            *slot = Some(outcome);
         }
     }
     Ok((steps, results))

@@ -1,25 +1,20 @@
 //! Which replicas are rebuilt, and behind which segments do they begin?
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use siltstone::dir::files::LOG_START_FILE;
 use siltstone::io::Storage;
-use siltstone::log::inventory::METADATA_FILE;
-use siltstone::log::{FolderKind, FolderName, Inventory};
+use siltstone::log::{FolderKind, FolderName, Inventory, read_topic_id};
 use siltstone::state::OffsetCheckpoint;
-use siltstone::state::meta::parse_partition_metadata;
 use siltstone::tier::{RemoteSegment, RemoteSegmentState};
 use siltstone::uuid::Uuid;
 use siltstone::{Error, Kind, Result};
 
+use crate::Outcome;
+use crate::checkpoint::read_checkpoint;
 use crate::remote::Remote;
-use crate::target::PartitionDir;
-
-/// More than `partition.metadata` has.
-const METADATA_BYTES_MAX: u64 = 64 << 10;
-/// More than a checkpoint of a million partitions has.
-const CHECKPOINT_BYTES_MAX: u64 = 512 << 20;
+use crate::target::{PartitionDir, Target};
 
 /// What a plan is made of.
 pub(super) struct Plan<'a> {
@@ -39,43 +34,58 @@ pub(super) struct Step {
     pub(super) dir: PathBuf,
     /// Bytes of its logs now, which go.
     pub(super) size_bytes: u64,
-    pub(super) log_start_offset: i64,
-    /// The segment that it will begin behind, or why there is none.
-    pub(super) segment: std::result::Result<RemoteSegment, String>,
+    pub(super) begins_behind: Behind,
+}
+
+/// The segment that a replica will begin behind, and where its log will start.
+type Behind = std::result::Result<(RemoteSegment, i64), Refusal>;
+
+/// Why a replica cannot be rebuilt.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) why: String,
+    /// How the run ends for it.
+    pub(super) outcome: Outcome,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let is_unread = error.kind() == Kind::Io;
+        let outcome = if is_unread { Outcome::CouldNotLook } else { Outcome::Problems };
+        Refusal { why: error.to_string(), outcome }
+    }
+}
+
+impl Step {
+    fn new(partition: &PartitionDir, size_bytes: u64, begins_behind: Behind) -> Self {
+        let (name, dir) = (partition.name.clone(), partition.path.clone());
+        Step { name, dir, size_bytes, begins_behind }
+    }
 }
 
 impl Plan<'_> {
     /// All replicas that were named, else the empty ones that remote storage knows. One that had
-    /// later records than were uploaded is not empty: its end would go back.
+    /// later records than were uploaded is not empty: its end would go back. A replica that cannot
+    /// be looked at is a step that fails; the others go on.
     pub(super) fn steps(&self) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         let mut found = BTreeSet::new();
         for home in self.dirs {
-            let starts = self.log_starts(home)?;
-            for entry in self.storage.list(home)? {
-                let partition = PartitionDir::at(&home.join(&entry.name));
-                let Some(folder) = &partition.folder else { continue };
-                let is_named = self.named.contains(&partition.name);
-                let is_wanted = is_named || self.named.is_empty();
-                if folder.kind != FolderKind::Live || !is_wanted {
+            let starts = read_checkpoint(self.storage, &home.join(LOG_START_FILE))?;
+            for partition in PartitionDir::of_target(self.storage, &Target::LogDir(home.clone()))? {
+                let Some(folder) = partition.folder.as_ref().filter(|_| partition.is_live()) else {
                     continue;
-                }
-                let inventory = Inventory::read(self.storage, &partition.path)?;
-                let logs = inventory.segments.values();
-                let size = logs.fold(0, |sum: u64, log| sum.saturating_add(log.log_size_bytes));
-                found.insert(partition.name.clone());
-                let topic_id = self.topic_id(&partition.path)?;
-                let is_known = self.remote.find(folder, topic_id)?.is_some();
-                if !is_named && (size > 0 || !is_known) {
-                    continue;
-                }
-                let step = self.step(&partition, folder, (topic_id, size), &starts)?;
-                let last_base = inventory.segments.keys().next_back().copied().unwrap_or(0);
-                let goes_back = |segment: &RemoteSegment| {
-                    last_base.checked_sub(1).is_some_and(|last| segment.end_offset < last)
                 };
-                if is_named || !step.segment.as_ref().is_ok_and(goes_back) {
-                    steps.push(step);
+                let is_named = self.named.contains(&partition.name);
+                if !is_named && !self.named.is_empty() {
+                    continue;
+                }
+                found.insert(partition.name.clone());
+                match self.step(&partition, folder, is_named, &starts) {
+                    Ok(step) => steps.extend(step),
+                    // Deleted since the directory was listed.
+                    Err(error) if error.kind() == Kind::NotFound && !is_named => {}
+                    Err(error) => steps.push(Step::new(&partition, 0, Err(error.into()))),
                 }
             }
         }
@@ -83,6 +93,38 @@ impl Plan<'_> {
             steps.push(self.new_step(name)?);
         }
         Ok(steps)
+    }
+
+    /// A replica that is there; `None` for one that is to be left alone.
+    fn step(
+        &self,
+        partition: &PartitionDir,
+        folder: &FolderName,
+        is_named: bool,
+        starts: &OffsetCheckpoint,
+    ) -> Result<Option<Step>> {
+        // What is wrong with the folder of a topic that was never uploaded is no concern here.
+        if !is_named && matches!(self.remote.find(folder, None), Ok(None)) {
+            return Ok(None);
+        }
+        let inventory = Inventory::read(self.storage, &partition.path)?;
+        let logs = inventory.segments.values();
+        let size_bytes = logs.fold(0, |sum: u64, log| sum.saturating_add(log.log_size_bytes));
+        if !is_named && size_bytes > 0 {
+            return Ok(None);
+        }
+        let topic_id = read_topic_id(self.storage, &partition.path)?;
+        if !is_named && self.remote.find(folder, topic_id)?.is_none() {
+            return Ok(None);
+        }
+        let line = starts.get(&folder.topic, folder.partition).unwrap_or(0);
+        let begins_behind = self.begins_behind(folder, topic_id, line);
+        let last_base = inventory.segments.keys().next_back().copied().unwrap_or(0);
+        let goes_back = begins_behind.as_ref().is_ok_and(|(segment, _)| {
+            last_base.checked_sub(1).is_some_and(|last| segment.end_offset < last)
+        });
+        let is_wanted = is_named || !goes_back;
+        Ok(is_wanted.then(|| Step::new(partition, size_bytes, begins_behind)))
     }
 
     /// A replica that is not there yet.
@@ -95,55 +137,32 @@ impl Plan<'_> {
         let partition = PartitionDir::at(&home.join(name));
         let folder = partition.folder.clone().filter(|folder| folder.kind == FolderKind::Live);
         let folder = folder.filter(|_| partition.name == name).ok_or_else(no_name)?;
-        self.step(&partition, &folder, (None, 0), &OffsetCheckpoint::new())
+        Ok(Step::new(&partition, 0, self.begins_behind(&folder, None, 0)))
     }
 
-    fn step(
-        &self,
-        partition: &PartitionDir,
-        folder: &FolderName,
-        (topic_id, size_bytes): (Option<Uuid>, u64),
-        starts: &OffsetCheckpoint,
-    ) -> Result<Step> {
-        let segments = match self.remote.find(folder, topic_id)? {
+    /// What a replica begins behind; `line` is where the checkpoint says that its log starts.
+    fn begins_behind(&self, folder: &FolderName, topic_id: Option<Uuid>, line: i64) -> Behind {
+        let mut segments = match self.remote.find(folder, topic_id)? {
             Some(partition) => self.remote.segments(partition)?,
             None => Vec::new(),
         };
-        let first = segments.iter().map(|segment| segment.start_offset).min().unwrap_or(0);
-        let line = starts.get(&folder.topic, folder.partition).unwrap_or(0);
-        let log_start_offset = self.log_start_offset.unwrap_or_else(|| first.max(line));
-        let segment =
-            choose(&segments, self.start_offset).cloned().ok_or_else(|| match self.start_offset {
+        // Of a copy that was not finished nobody can read.
+        segments.retain(|segment| segment.state == RemoteSegmentState::CopyFinished);
+        let Some(segment) = choose(&segments, self.start_offset) else {
+            let why = match self.start_offset {
                 Some(start) => format!("no whole segment in remote storage holds {}", start - 1),
                 None => "no whole segment is in remote storage".to_owned(),
-            });
-        let (name, dir) = (partition.name.clone(), partition.path.clone());
-        Ok(Step { name, dir, size_bytes, log_start_offset, segment })
-    }
-
-    fn topic_id(&self, dir: &Path) -> Result<Option<Uuid>> {
-        let path = dir.join(METADATA_FILE);
-        match self.storage.read(&path, METADATA_BYTES_MAX) {
-            Ok(bytes) => {
-                parse_partition_metadata(&bytes).map(Some).map_err(|error| error.in_file(&path))
-            }
-            Err(error) if error.kind() == Kind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn log_starts(&self, home: &Path) -> Result<OffsetCheckpoint> {
-        let path = home.join(LOG_START_FILE);
-        match self.storage.read(&path, CHECKPOINT_BYTES_MAX) {
-            Ok(bytes) => OffsetCheckpoint::parse(&bytes).map_err(|error| error.in_file(&path)),
-            Err(error) if error.kind() == Kind::NotFound => Ok(OffsetCheckpoint::new()),
-            Err(error) => Err(error),
-        }
+            };
+            return Err(Refusal { why, outcome: Outcome::Problems });
+        };
+        let first = segments.iter().map(|segment| segment.start_offset).min().unwrap_or(0);
+        let log_start_offset = self.log_start_offset.unwrap_or_else(|| first.max(line));
+        Ok((segment.clone(), log_start_offset))
     }
 }
 
-/// The segment that holds the offset before `start_offset`, or the last one; of several uploads of
-/// one offset that of the latest leader.
+/// Of segments that are whole, the one that holds the offset before `start_offset`, or the last
+/// one; of several uploads of one offset that of the latest leader.
 fn choose(segments: &[RemoteSegment], start_offset: Option<i64>) -> Option<&RemoteSegment> {
     // spec: follower-fetch 5.3, K4
     let holds = |segment: &&RemoteSegment| {
@@ -151,8 +170,6 @@ fn choose(segments: &[RemoteSegment], start_offset: Option<i64>) -> Option<&Remo
             (segment.start_offset..=segment.end_offset).contains(&start.saturating_sub(1))
         })
     };
-    let is_whole = |segment: &&RemoteSegment| segment.state == RemoteSegmentState::CopyFinished;
     let last_epoch = |segment: &RemoteSegment| segment.leader_epochs.last().map(|it| it.epoch);
-    let whole = segments.iter().filter(is_whole).filter(holds);
-    whole.max_by_key(|segment| (last_epoch(segment), segment.end_offset))
+    segments.iter().filter(holds).max_by_key(|segment| (last_epoch(segment), segment.end_offset))
 }

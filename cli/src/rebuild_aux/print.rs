@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use serde_json::json;
+use siltstone::Kind;
 use siltstone::tier::{AuxErrorKind, AuxInstalled, AuxResult};
 
 use crate::Outcome;
@@ -30,19 +31,19 @@ pub(super) fn print(
     for (step, result) in steps.iter().zip(results) {
         outcome = outcome.max(outcome_of(step, result.as_ref()));
         if is_json {
-            print_step_json(&mut out, step, result.as_ref())?;
+            print_step_json(&mut out, is_dry_run, step, result.as_ref())?;
             continue;
         }
         let dash = || "-".to_owned();
-        let next = step.segment.as_ref().ok().map(|it| it.end_offset.saturating_add(1));
+        let behind = step.begins_behind.as_ref().ok();
         let installed = result.as_ref().and_then(|result| result.as_ref().ok());
         table.row([
             step.dir.display().to_string(),
-            step.log_start_offset.to_string(),
-            next.map_or_else(dash, |next| next.to_string()),
+            behind.map_or_else(dash, |(_, start)| start.to_string()),
+            behind.map_or_else(dash, |(it, _)| it.end_offset.saturating_add(1).to_string()),
             installed.map_or_else(dash, |it| it.producer_count.to_string()),
             format_bytes(step.size_bytes),
-            text_of(step, result.as_ref()),
+            text_of(is_dry_run, step, result.as_ref()),
         ]);
     }
     if !is_json {
@@ -63,35 +64,43 @@ pub(super) fn print(
 }
 
 fn outcome_of(step: &Step, result: Option<&AuxResult<AuxInstalled>>) -> Outcome {
-    match (&step.segment, result) {
-        (_, Some(Err(error))) if error.kind() == AuxErrorKind::Io => Outcome::CouldNotLook,
-        (Err(_), _) | (_, Some(Err(_))) => Outcome::Problems,
+    match (&step.begins_behind, result) {
+        (Err(refusal), _) => refusal.outcome,
+        // Neither disk nor store could be read, or written to.
+        (_, Some(Err(error)))
+            if error.kind() == AuxErrorKind::Io || error.error().kind() == Kind::Io =>
+        {
+            Outcome::CouldNotLook
+        }
+        (_, Some(Err(_))) => Outcome::Problems,
         (Ok(_), Some(Ok(_)) | None) => Outcome::Fine,
     }
 }
 
-/// One word, or why not.
-fn text_of(step: &Step, result: Option<&AuxResult<AuxInstalled>>) -> String {
-    match (&step.segment, result) {
-        (Err(why), _) => why.clone(),
-        (Ok(_), Some(Ok(_))) => "rebuilt".to_owned(),
-        (Ok(_), Some(Err(error))) => error.to_string(),
-        (Ok(_), None) => "to be rebuilt".to_owned(),
+/// Why a replica is not rebuilt.
+fn error_of(step: &Step, result: Option<&AuxResult<AuxInstalled>>) -> Option<String> {
+    match (&step.begins_behind, result) {
+        (Err(refusal), _) => Some(refusal.why.clone()),
+        (Ok(_), Some(Err(error))) => Some(error.to_string()),
+        (Ok(_), Some(Ok(_)) | None) => None,
     }
+}
+
+/// One word, or why not.
+fn text_of(is_dry_run: bool, step: &Step, result: Option<&AuxResult<AuxInstalled>>) -> String {
+    let done = if is_dry_run { "to be rebuilt" } else { "rebuilt" };
+    error_of(step, result).unwrap_or_else(|| done.to_owned())
 }
 
 fn print_step_json(
     out: &mut dyn Write,
+    is_dry_run: bool,
     step: &Step,
     result: Option<&AuxResult<AuxInstalled>>,
 ) -> std::io::Result<()> {
-    let segment = step.segment.as_ref().ok();
+    let behind = step.begins_behind.as_ref().ok();
     let installed = result.and_then(|result| result.as_ref().ok());
-    let error = match (&step.segment, result) {
-        (Err(why), _) => Some(why.clone()),
-        (_, Some(Err(error))) => Some(error.to_string()),
-        _ => None,
-    };
+    let error = error_of(step, result);
     let epochs = installed.map(|it| {
         let entries = it.epochs.entries().iter();
         entries.map(|entry| json!([entry.epoch, entry.start_offset])).collect::<Vec<_>>()
@@ -102,14 +111,14 @@ fn print_step_json(
             "type": "rebuild",
             "path": step.dir.to_string_lossy(),
             "topic_partition": step.name,
-            "status": match (&error, installed) {
-                (Some(_), _) => "failed",
-                (None, Some(_)) => "rebuilt",
-                (None, None) => "planned",
+            "status": match &error {
+                Some(_) => "failed",
+                None if is_dry_run => "planned",
+                None => "rebuilt",
             },
-            "log_start_offset": step.log_start_offset,
-            "next_offset": segment.map(|it| it.end_offset.saturating_add(1)),
-            "segment": segment.map(|it| json!({
+            "log_start_offset": behind.map(|(_, start)| start),
+            "next_offset": behind.map(|(it, _)| it.end_offset.saturating_add(1)),
+            "segment": behind.map(|(it, _)| json!({
                 "id": it.id.segment_id.to_string(),
                 "start_offset": it.start_offset,
                 "end_offset": it.end_offset,

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 use siltstone::state::{EpochEntry, LeaderEpochs};
-use siltstone::tier::RemoteSegmentState;
+use siltstone::tier::{RemotePartition, RemoteSegment, RemoteSegmentId, RemoteSegmentState};
+use siltstone::uuid::Uuid;
 use siltstone::{Error, Result};
 
 /// A JSON object whose members are asked for by name, each by several where people write it in
@@ -19,13 +20,8 @@ pub(super) struct Input<'a> {
 pub(super) struct Segment {
     /// As it is in the file, for the answer.
     pub(super) id: Value,
-    pub(super) start_offset: i64,
-    /// Inclusive.
-    pub(super) end_offset: i64,
-    pub(super) epochs: Vec<EpochEntry>,
-    pub(super) state: RemoteSegmentState,
-    pub(super) size_bytes: i32,
-    pub(super) max_timestamp_ms: i64,
+    /// As the engine has it; its own id is its number in the file.
+    pub(super) remote: RemoteSegment,
 }
 
 fn wrong(key: &str, expected: &str, found: &Value) -> Error {
@@ -120,8 +116,9 @@ impl<'a> Input<'a> {
         entries.map(|entries| LeaderEpochs::from_entries(&entries)).transpose()
     }
 
-    /// The remote segments.
-    pub(super) fn segments(&self) -> Result<Option<Vec<Segment>>> {
+    /// The remote segments. One that tells no epochs has those that the log has there, or that of
+    /// a first leader.
+    pub(super) fn segments(&self, own: Option<&LeaderEpochs>) -> Result<Option<Vec<Segment>>> {
         let Some((name, value)) = self.find(&["remote", "remote_segments", "segments"]) else {
             return Ok(None);
         };
@@ -129,12 +126,12 @@ impl<'a> Input<'a> {
         let segment = |(slot, value): (usize, &Value)| {
             let place = format!("{name}[{slot}].");
             let members = value.as_object().ok_or_else(|| wrong(&place, "object", value))?;
-            Input { members, place: &place }.segment(slot)
+            Input { members, place: &place }.segment(slot, own)
         };
         list.iter().enumerate().map(segment).collect::<Result<Vec<_>>>().map(Some)
     }
 
-    fn segment(&self, slot: usize) -> Result<Segment> {
+    fn segment(&self, slot: usize, own: Option<&LeaderEpochs>) -> Result<Segment> {
         let missing = |name: &str| Error::corrupt(format!("{}{name} is missing", self.place));
         let start = self.offset(&["start", "start_offset", "base_offset"])?;
         let start_offset = start.filter(|start| *start >= 0).ok_or_else(|| missing("start"))?;
@@ -153,20 +150,41 @@ impl<'a> Input<'a> {
         };
         let id = self.members.get("id").cloned();
         let epochs = self.epoch_entries(&["epochs", "leader_epochs", "segment_leader_epochs"])?;
+        let of_log =
+            own.map(|own| own.entries_in_range(start_offset, end_offset.saturating_add(1)));
+        let of_log = of_log.filter(|entries| !entries.is_empty());
+        let leader_epochs =
+            epochs.or(of_log).unwrap_or_else(|| vec![EpochEntry { epoch: 0, start_offset }]);
         let size = ["size", "size_bytes", "size_in_bytes"];
         let size_bytes = i32::try_from(self.number(&size)?.unwrap_or_default()).ok();
         let size_bytes = size_bytes.filter(|size| *size >= 0).ok_or_else(|| {
             Error::corrupt(format!("{}size is none that a segment can have", self.place))
         })?;
         let timestamps = ["max_timestamp", "max_timestamp_ms", "max_ts"];
-        Ok(Segment {
-            id: id.unwrap_or_else(|| Value::from(slot)),
+        let remote = RemoteSegment {
+            id: numbered(slot),
             start_offset,
             end_offset,
-            epochs: epochs.unwrap_or_default(),
-            state,
-            size_bytes,
             max_timestamp_ms: self.number(&timestamps)?.unwrap_or(i64::MAX),
-        })
+            broker_id: 0,
+            event_timestamp_ms: 0,
+            size_bytes,
+            custom_metadata: None,
+            state,
+            leader_epochs,
+            is_txn_index_empty: true,
+        };
+        let refused = |error: Error| {
+            Error::corrupt(format!("{}: {}", self.place.trim_end_matches('.'), error.message()))
+        };
+        remote.check().map_err(refused)?;
+        Ok(Segment { id: id.unwrap_or_else(|| Value::from(slot)), remote })
     }
+}
+
+/// The id of the segment of this number in the file.
+fn numbered(slot: usize) -> RemoteSegmentId {
+    let number = u128::try_from(slot).unwrap_or(u128::MAX);
+    let partition = RemotePartition { topic_id: Uuid::ZERO, topic: String::new(), partition: 0 };
+    RemoteSegmentId { partition, segment_id: Uuid(number.to_be_bytes()) }
 }

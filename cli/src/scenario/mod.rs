@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::Value;
-use siltstone::{Error, Result};
+use siltstone::{Error, Kind, Result};
 
 use crate::Outcome;
 use crate::output::{print_json, stdout};
@@ -27,7 +27,14 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Nothing but the file is looked at. Which questions are answered is decided by the keys that it
 /// has; what is missing has Kafka's default.
 #[derive(Debug, Args)]
-#[command(after_help = "Questions, and the keys that ask them:
+#[command(after_help = "Examples:
+  siltstone scenario question.json
+      the answers, one a line
+  echo '{\"leader\": {\"local_log_start\": 200, \"log_end\": 500, \"highest_remote_offset\": 299}}' |
+      siltstone scenario --json -
+      where a new follower of that leader starts
+
+Questions, and the keys that ask them:
   highest remote offset   epochs [[epoch,start]], remote [{id,start,end,epochs}], log_end
   lineage                 the same with log_start
   retention               remote [{..,size,state,max_timestamp}], retention_bytes, retention_ms
@@ -73,14 +80,19 @@ pub(crate) fn run(args: &ScenarioArgs) -> std::io::Result<Outcome> {
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let mut take = |source: &mut dyn Read| source.take(FILE_BYTES_MAX).read_to_end(&mut bytes);
+    // One byte more tells a file that is too large from one that just fits.
+    let mut take = |source: &mut dyn Read| source.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
     let outcome = if path == Path::new("-") {
         take(&mut std::io::stdin().lock())
     } else {
         std::fs::File::open(path).and_then(|mut file| take(&mut file))
     };
     outcome.map_err(|error| Error::io("read", path, error))?;
-    Ok(bytes)
+    if u64::try_from(bytes.len()).is_ok_and(|read| read <= FILE_BYTES_MAX) {
+        return Ok(bytes);
+    }
+    let why = format!("larger than the {} MiB that a scenario may have", FILE_BYTES_MAX >> 20);
+    Err(Error::new(Kind::Limit, why))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub(super) fn answer(
     answers: &mut Map<String, Value>,
 ) -> Result<()> {
     let epochs = input.epochs()?;
-    let segments = input.segments()?;
+    let segments = input.segments(epochs.as_ref())?;
     let log_end = input.offset(&["log_end", "log_end_offset"])?;
     if let (Some(epochs), Some(segments)) = (&epochs, &segments) {
         let end = log_end.unwrap_or(i64::MAX);
@@ -43,23 +43,15 @@ pub(super) fn answer(
 
 /// How far the finished segments reach in an epoch.
 fn highest_of(segments: &[Segment], epoch: i32) -> Option<i64> {
-    let finished = segments.iter().filter(|it| it.state == RemoteSegmentState::CopyFinished);
-    let ends = finished.filter_map(|segment| {
-        let slot = segment.epochs.iter().position(|entry| entry.epoch == epoch)?;
-        let next = segment.epochs.get(slot.checked_add(1)?);
-        Some(next.map_or(segment.end_offset, |next| next.start_offset.saturating_sub(1)))
-    });
-    ends.max()
+    let remote = segments.iter().map(|segment| &segment.remote);
+    let finished = remote.filter(|it| it.state == RemoteSegmentState::CopyFinished);
+    finished.filter_map(|segment| segment.last_offset_of(epoch)).max()
 }
 
 fn lineage(lineage: &Lineage, segments: &[Segment], answers: &mut Map<String, Value>) {
     let (mut within, mut outside) = (Vec::new(), Vec::new());
     for segment in segments {
-        let side = if lineage.holds_range(segment.end_offset, &segment.epochs) {
-            &mut within
-        } else {
-            &mut outside
-        };
+        let side = if lineage.holds(&segment.remote) { &mut within } else { &mut outside };
         side.push(segment.id.clone());
     }
     answers.insert("within".to_owned(), Value::Array(within));

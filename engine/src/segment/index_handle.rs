@@ -438,5 +438,4 @@ pub(super) fn read_all(file: &dyn File) -> Result<Vec<u8>> {
 }
 
 #[cfg(test)]
-#[path = "index_handle_tests.rs"]
 mod tests;

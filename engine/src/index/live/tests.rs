@@ -21,42 +21,6 @@ fn a_closed_index_answers_nothing() {
     assert_eq!((live.count(), live.fetch_upper_bound_offset(0, 1)), (None, None));
 }
 
-#[test]
-fn readers_find_whole_entries_while_others_are_removed_and_added() {
-    let live = LiveEntries::<TimeEntry>::new(&[], 1000);
-    let fill = |round: i64, from: i64| {
-        for slot in from..200 {
-            // In each round other timestamps, which tell the offset.
-            let offset = i32::try_from(slot * 10 + round % 10).unwrap();
-            assert!(live.push(&time::RawEntry::new(i64::from(offset) * 7, offset)));
-        }
-    };
-    fill(0, 0);
-    let is_done = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for reader in 0..2 {
-            let (live, is_done) = (&live, &is_done);
-            scope.spawn(move || {
-                let mut target = reader;
-                while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
-                    target = (target + 977) % 14_000;
-                    let found = live.lookup(target).unwrap();
-                    assert!(found.timestamp_ms <= target);
-                    if found.timestamp_ms >= 0 {
-                        assert_eq!(found.timestamp_ms, (found.offset - 1000) * 7);
-                    }
-                }
-            });
-        }
-        for round in 1..3000 {
-            let from = u32::try_from(round * 37 % 200).unwrap();
-            live.keep(from);
-            fill(round, i64::from(from));
-        }
-        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
-    });
-}
-
 proptest! {
     #[test]
     fn any_bytes_answer_as_where_they_lie(

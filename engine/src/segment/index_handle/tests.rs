@@ -189,3 +189,41 @@ fn closed_and_read_only_handles_refuse_what_they_cannot_do() {
     assert_eq!((kind(index.entry(0)), kind(index.sanity_check())), (Kind::Closed, Kind::Closed));
     assert_eq!(counters(&index).last(), Some(&1));
 }
+
+#[test]
+fn readers_find_whole_entries_while_others_are_removed_and_added() {
+    let (disk, path) = (SimDisk::new(), Path::new("/a.timeindex"));
+    let options = IndexOptions { base_offset: 1000, max_size_bytes: 12_000, is_writable: true };
+    let index = IndexHandle::<TimeEntry>::open(&disk, path, &options).unwrap();
+    let fill = |round: i64, from: i64| {
+        for slot in from..200 {
+            // In each round other timestamps, which tell the offset.
+            let relative = slot * 10 + round % 10;
+            index.maybe_append(relative * 7, 1000 + relative, false).unwrap();
+        }
+    };
+    fill(0, 0);
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for reader in 0..2 {
+            let (index, is_done) = (&index, &is_done);
+            scope.spawn(move || {
+                let mut target = reader;
+                while !is_done.load(Ordering::Relaxed) {
+                    target = (target + 977) % 14_000;
+                    let found = index.lookup(target).unwrap();
+                    assert!(found.timestamp_ms <= target);
+                    if found.timestamp_ms >= 0 {
+                        assert_eq!(found.timestamp_ms, (found.offset - 1000) * 7);
+                    }
+                }
+            });
+        }
+        for round in 1..2000 {
+            let from = round * 37 % 200;
+            index.truncate_to(1000 + from * 10).unwrap();
+            fill(round, from);
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+}

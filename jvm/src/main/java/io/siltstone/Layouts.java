@@ -65,6 +65,17 @@ final class Layouts {
     static final StructLayout ABORTED = struct("silt_aborted_t",
             i64("producer_id"), i64("first_offset"), i64("last_offset"));
 
+    static final StructLayout INDEX_ENTRY = struct("silt_index_entry_t",
+            i64("offset"), i64("timestamp_ms"), i32("position"), i32("reserved"));
+
+    static final StructLayout ABORTED_ENTRY = struct("silt_aborted_entry_t",
+            i64("producer_id"), i64("first_offset"), i64("last_offset"),
+            i64("last_stable_offset"));
+
+    static final StructLayout INDEX_COUNTERS = struct("silt_index_counters_t",
+            i64("entry_count"), i64("max_entries"), i64("file_size_bytes"), i64("last_offset"),
+            i64("last_timestamp_ms"), i64("is_closed"));
+
     static final StructLayout FETCH = struct("silt_fetch_t",
             pointer("log"), i64("offset"), i32("max_bytes"), i32("up_to"), i32("flags"),
             i32("aborted_capacity"), pointer("aborted"));

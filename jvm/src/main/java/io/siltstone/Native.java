@@ -90,6 +90,38 @@ final class Native {
     static final MethodHandle LOG_ABORTED = function("silt_log_aborted",
             I32, OBJECT, I64, I64, POINTER, I32, POINTER, POINTER);
 
+    static final MethodHandle INDEX_OPEN = function("silt_index_open",
+            I32, POINTER, I32, I64, I32, I32, POINTER, POINTER);
+    static final MethodHandle INDEX_SHUT = function("silt_index_shut", I32, OBJECT, POINTER);
+    static final MethodHandle INDEX_CLOSE = procedure("silt_index_close", OBJECT);
+    static final MethodHandle INDEX_LOOKUP = function("silt_index_lookup", I64, OBJECT, I64);
+    static final MethodHandle INDEX_UPPER_BOUND = function("silt_index_upper_bound",
+            I64, OBJECT, I32, I32);
+    static final MethodHandle INDEX_LOOKUP_TIME = function("silt_index_lookup_time",
+            I32, OBJECT, I64, POINTER, POINTER);
+    static final MethodHandle INDEX_ENTRY = function("silt_index_entry",
+            I32, OBJECT, I32, POINTER, POINTER);
+    static final MethodHandle INDEX_APPEND = function("silt_index_append",
+            I32, OBJECT, I64, I32, POINTER);
+    static final MethodHandle INDEX_APPEND_TIME = function("silt_index_append_time",
+            I32, OBJECT, I64, I64, I32, POINTER, POINTER);
+    static final MethodHandle INDEX_APPEND_ABORTED = function("silt_index_append_aborted",
+            I32, OBJECT, POINTER, POINTER, POINTER);
+    static final MethodHandle INDEX_COLLECT_ABORTED = function("silt_index_collect_aborted",
+            I32, OBJECT, I64, I64, POINTER, I32, POINTER, POINTER, POINTER);
+    static final MethodHandle INDEX_TRUNCATE_TO = function("silt_index_truncate_to",
+            I32, OBJECT, POINTER, I64, POINTER);
+    static final MethodHandle INDEX_RESIZE = function("silt_index_resize",
+            I32, OBJECT, POINTER, I32, POINTER, POINTER);
+    static final MethodHandle INDEX_TRIM = function("silt_index_trim",
+            I32, OBJECT, POINTER, POINTER);
+    static final MethodHandle INDEX_FLUSH = function("silt_index_flush",
+            I32, OBJECT, POINTER, POINTER);
+    static final MethodHandle INDEX_SANITY_CHECK = function("silt_index_sanity_check",
+            I32, OBJECT, POINTER);
+    static final MethodHandle INDEX_COUNTERS = function("silt_index_counters",
+            I32, OBJECT, POINTER, POINTER);
+
     private Native() {}
 
     private static MethodHandle function(

@@ -14,7 +14,8 @@ import java.util.Objects;
  * Results in native memory, read by their position; made once and filled by each call that they are
  * given to. One thread at a time should use them, as with a {@link Struct}.
  */
-public abstract sealed class Rows permits AbortedTxns, Batches, Epochs, Segments {
+public abstract sealed class Rows
+        permits AbortedEntries, AbortedTxns, Batches, Epochs, Segments {
     /** Beyond it the JVM would try for long to find the memory. */
     static final int CAPACITY_MAX = 1 << 24;
 

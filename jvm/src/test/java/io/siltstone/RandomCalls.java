@@ -24,8 +24,9 @@ import java.util.UUID;
 public final class RandomCalls {
     /** Everything that is public. */
     private static final List<Class<?>> CLASSES = List.of(
-            AbortedTxns.class, Appended.class, Batches.class, BuildInfo.class, Bytes.class,
-            Epochs.class, Fetches.class, Kind.class, Leases.class, Library.class, Log.class,
+            AbortedEntries.class, AbortedTxns.class, Appended.class, Batches.class,
+            BuildInfo.class, Bytes.class, Epochs.class, Fetches.class, Index.class,
+            IndexEntry.class, Kind.class, Leases.class, Library.class, Log.class,
             LogOptions.class, Offsets.class, Rebuilt.class, Segments.class, TimeOffset.class);
     private static final List<Class<?>> OWNERS =
             CLASSES.stream().filter(AutoCloseable.class::isAssignableFrom).toList();
@@ -54,7 +55,8 @@ public final class RandomCalls {
         this.objects = objects;
         for (Class<?> type : CLASSES) {
             for (Method method : type.getMethods()) {
-                if (method.getDeclaringClass() != Object.class && !method.getName().equals("main")) {
+                boolean isOwn = method.getDeclaringClass() != Object.class;
+                if (isOwn && !method.getName().equals("main")) {
                     calls.add(method);
                 }
             }
@@ -207,7 +209,10 @@ public final class RandomCalls {
         } else if (type == Arena.class) {
             return arenas.get(random.nextInt(arenas.size()));
         } else if (type == Path.class) {
-            String[] names = {"orders-0", "orders-1", "orders-2", "nothing", "no/where-0", ""};
+            String[] names = {
+                "orders-0", "orders-1", "orders-2", "nothing", "no/where-0", "", "a.index",
+                "b.timeindex", "c.txnindex"
+            };
             return home.resolve(names[random.nextInt(names.length)]);
         } else if (type == String.class) {
             return TEXTS[random.nextInt(TEXTS.length)];

@@ -6,7 +6,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 
 /** What tests append. */
-final class Samples {
+public final class Samples {
     private static final ValueLayout.OfLong I64 =
             ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
     private static final ValueLayout.OfInt I32 =
@@ -22,7 +22,7 @@ final class Samples {
     private Samples() {}
 
     /** A batch of one record; a producer id of -1 is none. */
-    static MemorySegment batch(long offset, long timestampMs, long producerId, int sequence) {
+    public static MemorySegment batch(long offset, long timestampMs, long producerId, int sequence) {
         MemorySegment batch = Arena.ofAuto().allocate(SIZE);
         batch.fill((byte) 'v');
         batch.set(I64, 0, offset);

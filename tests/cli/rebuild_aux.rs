@@ -211,7 +211,13 @@ fn a_directory_that_a_broker_holds_is_refused() {
     let outcome = rebuild(&kit.remote(), logs.path(), &["--partition", "tier-a-0"]);
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
     assert!(outcome.stderr.contains("a running broker holds this directory"), "{outcome:?}");
+    // Looking is allowed, and says that no more is.
+    let dry = rebuild(&kit.remote(), logs.path(), &["--partition", "tier-a-0", "--dry-run"]);
+    assert_eq!((dry.code, &dry.json()["status"]), (Some(0), &"planned".into()), "{dry:?}");
+    assert!(dry.stderr.contains("a running broker holds this directory"), "{dry:?}");
     drop(held);
+    let dry = rebuild(&kit.remote(), logs.path(), &["--partition", "tier-a-0", "--dry-run"]);
+    assert_eq!(dry.stderr, "", "{dry:?}");
     for remote in ["/nowhere/at/all", "ftp://host/x"] {
         let outcome = rebuild(Path::new(remote), logs.path(), &[]);
         assert_eq!(outcome.code, Some(2), "{outcome:?}");

@@ -6,6 +6,7 @@ mod print;
 use std::path::PathBuf;
 
 use clap::Args;
+use siltstone::dir::files::LOCK_FILE;
 use siltstone::dir::recover::lock_log_dir;
 use siltstone::tier::{AuxInstalled, AuxJob, AuxLimits, AuxPlace, AuxResult, build_aux_bulk};
 use siltstone::{Error, Kind, Result};
@@ -99,6 +100,11 @@ fn rebuild(args: &RebuildAuxArgs, session: &Session) -> Result<(Vec<Step>, Resul
         }
         if !args.dry_run {
             locks.push(lock_log_dir(storage, dir)?);
+        } else if storage.is_locked(&dir.join(LOCK_FILE)).unwrap_or(false) {
+            complain(&format_args!(
+                "{}: a running broker holds this directory: stop it before this is done",
+                dir.display()
+            ));
         }
     }
     let remote = Remote::open(session, &args.remote)?;

@@ -39,16 +39,18 @@
  *                         a second one gets SILT_E_CONFLICT and nothing happens
  *     silt_engine_t       any
  *     silt_index_t        any number of look-ups; one that writes, as above
-    silt_ring_t         any that submit, and one that polls
+ *     silt_ring_t         any that submit, and one that polls
+ *     silt_upload_t       any
  *     leases              any
  *     plain structs       the caller's business
  *
  * No call may run on an object while another thread closes it, or after that: what is found out of
  * such misuse gets SILT_E_CLOSED. Leases and the ranges that they keep open outlive the log. The
- * library starts no thread and calls nobody but the progress function that it is given, on the
- * caller's thread. It keeps no errors or objects by thread, has no signal handler, and prints
- * nothing but, on standard error, the place of a fault of its own (SILT_E_BUG). After fork() the
- * objects of the parent cannot be used in the child: SILT_E_FORKED.
+ * library starts no thread but those that a call is asked to use, which end with it, and calls
+ * nobody but the progress function that it is given, on the caller's thread. It keeps no errors
+ * or objects by thread, has no signal handler, and prints nothing but, on standard error, the place
+ * of a fault of its own (SILT_E_BUG). After fork() the objects of the parent cannot be used in the
+ * child: SILT_E_FORKED.
  *
  * SIGNALS
  *
@@ -1006,6 +1008,727 @@ SILT_API silt_status_t silt_ring_submit(const silt_ring_t *ring, const silt_op_t
  */
 SILT_API silt_status_t silt_ring_poll(const silt_ring_t *ring, silt_done_t *out, uint32_t capacity,
                                       int32_t timeout_ms, uint32_t *count, silt_error_t *err);
+
+/* ---- Remote storage ------------------------------------------------------------------------------- */
+
+/* Why a segment is not to be uploaded now. */
+enum {
+    SILT_WAITS_NOT = 0,               /* it is to be uploaded */
+    SILT_WAITS_ACTIVE = 1,            /* it is written to */
+    SILT_WAITS_ABOVE_LAST_STABLE = 2, /* its end is not replicated, or in an open transaction */
+    SILT_WAITS_COPIED = 3,            /* it was uploaded before */
+    SILT_WAITS_BEFORE_LOG_START = 4,
+    SILT_WAITS_LAGGING = 5,           /* the settings put it off */
+    SILT_WAITS_TIMESTAMP_UNKNOWN = 6, /* they may put it off: its timestamp is not known */
+    SILT_WAITS_OUTSIDE_LINEAGE = 7,   /* no leader epoch is known of it */
+    SILT_WAITS_DAMAGED = 8,
+    SILT_WAITS_BEHIND = 9,            /* a segment before it waits */
+    SILT_WAITS_INCONSISTENT = 10      /* the last stable offset is negative: nothing is uploaded */
+};
+
+/*
+ * What is known of many logs, and where the answers go: columns, which are arrays of one number a
+ * segment or one a partition. Any column may be NULL but base_offset and segment_end; what is not
+ * known has the value in brackets then, and an answer that is not wanted is not made.
+ */
+typedef struct silt_tier_columns {
+    uint32_t struct_size;
+    uint32_t partition_count;
+    uint64_t segment_count; /* of all partitions */
+    int64_t now_ms;
+    /* Of each segment: by partition, and within one by rising base offset. The last one of a
+     * partition is written to. */
+    const int64_t *base_offset;
+    const uint64_t *start_bytes;      /* bytes of all segments before it: counted from anywhere */
+    const int64_t *max_timestamp_ms;  /* -1: no record has one; INT64_MIN: not known [INT64_MIN] */
+    /* Of each partition. */
+    const uint64_t *segment_end;      /* the number of the segment behind its last, of all */
+    const uint64_t *active_size_bytes;
+    const int64_t *log_start_offset;  /* [0] */
+    const int64_t *last_stable_offset; /* [no limit] */
+    const int64_t *copied_offset;     /* the last one that is copied; -1 for none [-1] */
+    const int64_t *lineage_start_offset; /* from where on leader epochs are known [0] */
+    const int64_t *copy_lag_ms;       /* put off for so long; 0: not at all, -1: not by time [-1] */
+    const int64_t *copy_lag_bytes;    /* until so much is behind it; the same [-1] */
+    /* Segments that must not be uploaded: their rising numbers among all. */
+    const uint64_t *damaged;
+    uint64_t damaged_count;
+    /* Answers for each segment. */
+    uint8_t *eligible;                /* 1: it is to be uploaded, else 0 */
+    uint8_t *reason;                  /* SILT_WAITS_ */
+    /* Answers for each partition. Its candidates follow each other. */
+    uint64_t *first_segment;          /* the number of the first candidate, or of who waits */
+    uint64_t *eligible_count;
+    uint8_t *stop;                    /* SILT_WAITS_ of the segment behind the last candidate */
+    uint64_t *sum_bytes;              /* of the candidates; 0 without start_bytes */
+    int64_t *oldest_timestamp_ms;     /* of the first candidate; INT64_MIN: not known, or none */
+} silt_tier_columns_t;
+
+#define SILT_TIER_COLUMNS_INIT \
+    { SILT_SIZE_OF(silt_tier_columns_t), 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+      NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+
+/*
+ * Says what is to be uploaded of many logs. Two searches a partition, and a look at each segment
+ * where `eligible` or `reason` is wanted. Offsets and numbers that do not rise as they must are
+ * found out where that costs nothing (SILT_E_INVALID_ARGUMENT) and give useless answers where it
+ * does. The columns of answers must not lie in other columns.
+ */
+SILT_API silt_status_t silt_tier_eligible(const silt_tier_columns_t *columns, silt_error_t *err);
+
+/* A reader that goes to a segment in remote storage by itself (KIP-1248). */
+typedef struct silt_direct_request {
+    uint32_t struct_size;
+    uint32_t aborted_capacity;
+    int64_t start_offset;      /* the segment's first offset */
+    int64_t end_offset;        /* its last offset, inclusive */
+    uint64_t log_size_bytes;
+    const void *offset_index;  /* the bytes of the part */
+    uint64_t offset_index_size_bytes;
+    const void *transaction_index; /* NULL for readers of uncommitted data */
+    uint64_t transaction_index_size_bytes;
+    int64_t offset;            /* where it begins to read */
+    int64_t limit_offset;      /* it may see what is before: high watermark or last stable offset */
+    uint64_t max_bytes;        /* so many are enough; at least one place of the index is passed */
+    silt_aborted_t *aborted;
+} silt_direct_request_t;
+
+#define SILT_DIRECT_REQUEST_INIT \
+    { SILT_SIZE_OF(silt_direct_request_t), 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, NULL }
+
+enum {
+    SILT_DIRECT_ABORTED_GO_ON = 1 /* the next segments may have aborted transactions of the range */
+};
+
+typedef struct silt_direct_read {
+    uint32_t struct_size;
+    uint32_t flags;             /* SILT_DIRECT_ */
+    uint64_t position;          /* of the segment's log */
+    uint64_t size_bytes;        /* 0: there is nothing to be seen */
+    int64_t upper_bound_offset; /* no record of the range reaches it; -1 without a range */
+    int64_t next_offset;        /* where to go on behind the segment; -1 without a range */
+    uint32_t aborted_count;     /* how many there are, also beyond the capacity */
+    uint32_t reserved;
+} silt_direct_read_t;
+
+#define SILT_DIRECT_READ_INIT { SILT_SIZE_OF(silt_direct_read_t), 0, 0, 0, -1, -1, 0, 0 }
+
+/*
+ * Which bytes of a remote segment hold the records from `offset` on: whole batches, of which the
+ * first ones may end before it. A damaged index gives a range that is too large. In a compacted log
+ * all batches of the range may end before it: the reader goes on at next_offset then.
+ * SILT_E_SHORT_BUFFER: the range is good, but not all of its aborted transactions fitted.
+ * Errors: SILT_E_OUT_OF_RANGE for an offset that is none of the segment, SILT_E_UNSUPPORTED for a
+ * transaction index of a version that Kafka refuses.
+ */
+SILT_API silt_status_t silt_tier_direct_read(const silt_direct_request_t *request,
+                                             silt_direct_read_t *out, silt_error_t *err);
+
+/* Kinds of records of __remote_log_metadata. */
+enum {
+    SILT_REMOTE_SEGMENT = 0,
+    SILT_REMOTE_UPDATE = 1,           /* another state of a segment */
+    SILT_REMOTE_PARTITION_DELETE = 2,
+    SILT_REMOTE_SNAPSHOT = 3          /* a segment in the file that a broker keeps of a partition */
+};
+
+/* States of a segment; of a partition that is deleted 0 is marked, 1 started, 2 finished. */
+enum {
+    SILT_REMOTE_COPY_STARTED = 0,
+    SILT_REMOTE_COPY_FINISHED = 1,
+    SILT_REMOTE_DELETE_STARTED = 2,
+    SILT_REMOTE_DELETE_FINISHED = 3
+};
+
+enum {
+    SILT_REMOTE_TXN_INDEX_EMPTY = 1 /* it is known to have no aborted transaction */
+};
+
+/*
+ * What is said of a segment in remote storage. The three arrays are the caller's: where the library
+ * writes a record it fills them as far as their capacities go, says in the sizes what is needed, and
+ * answers SILT_E_SHORT_BUFFER when one was too small. Where it reads a record, capacities do not
+ * count. Which fields a kind does not have, is 0 or empty.
+ */
+typedef struct silt_remote_record {
+    uint32_t struct_size;
+    uint32_t kind;               /* SILT_REMOTE_SEGMENT ... */
+    int32_t state;               /* SILT_REMOTE_COPY_STARTED ... */
+    int32_t partition;
+    int32_t broker_id;
+    int32_t size_bytes;          /* of the log */
+    int64_t start_offset;
+    int64_t end_offset;          /* inclusive */
+    int64_t max_timestamp_ms;
+    int64_t event_timestamp_ms;
+    uint8_t topic_id[16];
+    uint8_t segment_id[16];      /* another for each attempt to upload it */
+    uint32_t flags;              /* SILT_REMOTE_TXN_INDEX_EMPTY */
+    uint32_t epoch_count;
+    silt_epoch_t *epochs;        /* rising; the first begins at start_offset */
+    char *topic;                 /* UTF-8, without a NUL */
+    uint8_t *custom;             /* what the object store wants to be told again */
+    uint32_t topic_size_bytes;
+    int32_t custom_size_bytes;   /* -1: there is none */
+    uint32_t epoch_capacity;
+    uint32_t topic_capacity;
+    uint32_t custom_capacity;
+    uint32_t reserved;
+} silt_remote_record_t;
+
+#define SILT_REMOTE_RECORD_INIT \
+    { SILT_SIZE_OF(silt_remote_record_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, 0, 0, NULL, \
+      NULL, NULL, 0, -1, 0, 0, 0, 0 }
+
+/*
+ * Makes the value of a record, byte for byte as Kafka writes it. *size_bytes gets its size, also
+ * with SILT_E_SHORT_BUFFER. SILT_E_INVALID_ARGUMENT for what Kafka would refuse.
+ */
+SILT_API silt_status_t silt_remote_record_encode(const silt_remote_record_t *record, void *bytes,
+                                                 uint64_t capacity, uint64_t *size_bytes,
+                                                 silt_error_t *err);
+
+/*
+ * Reads the value of a record. Errors: SILT_E_CORRUPT; SILT_E_UNSUPPORTED for a newer kind or
+ * version; SILT_E_SHORT_BUFFER, with all but the arrays written.
+ */
+SILT_API silt_status_t silt_remote_record_decode(const void *bytes, uint64_t size_bytes,
+                                                 silt_remote_record_t *record, silt_error_t *err);
+
+/* Which of the partitions of __remote_log_metadata has the records of a partition; 0 for no id. */
+SILT_API uint32_t silt_remote_metadata_partition(const uint8_t *topic_id, int32_t partition,
+                                                 uint32_t partition_count);
+
+/* The parts of one upload. Its files stay open, through deletion and close of the log, until it is
+ * closed. */
+typedef struct silt_upload silt_upload_t;
+
+enum {
+    SILT_UPLOAD_REBUILD_SNAPSHOT = 1 /* make a producer snapshot that is missing; Kafka does not */
+};
+
+typedef struct silt_upload_options {
+    uint32_t struct_size;
+    uint32_t flags;         /* SILT_UPLOAD_ */
+    int64_t now_ms;
+    uint8_t topic_id[16];   /* all 0: the log's own */
+    uint8_t segment_id[16]; /* all 0: a new one */
+    int32_t broker_id;
+    uint32_t reserved;
+} silt_upload_options_t;
+
+#define SILT_UPLOAD_OPTIONS_INIT { SILT_SIZE_OF(silt_upload_options_t), 0, 0, { 0 }, { 0 }, 0, 0 }
+
+/*
+ * Gathers what is uploaded of the segment from `base_offset` to `next_offset`, the base offset of
+ * the segment behind it, and reads its indexes: none that is damaged is uploaded.
+ * Errors: SILT_E_NOT_FOUND for a segment or a snapshot that is not there; SILT_E_CONFLICT for one
+ * that is written to, ends elsewhere, is not stable yet or has no leader epoch; SILT_E_CORRUPT for
+ * an index; SILT_E_INVALID_ARGUMENT where no topic id is known.
+ */
+SILT_API silt_status_t silt_tier_manifest(const silt_log_t *log, int64_t base_offset,
+                                          int64_t next_offset,
+                                          const silt_upload_options_t *options,
+                                          silt_upload_t **upload, silt_error_t *err);
+
+/* The parts, in the order in which they are uploaded. */
+enum {
+    SILT_PART_LOG = 0,
+    SILT_PART_OFFSET_INDEX = 1,
+    SILT_PART_TIME_INDEX = 2,
+    SILT_PART_TRANSACTION_INDEX = 3, /* only where a transaction was aborted */
+    SILT_PART_PRODUCER_SNAPSHOT = 4,
+    SILT_PART_LEADER_EPOCHS = 5
+};
+
+/* One part: bytes of an open file, or bytes in memory. Both live as long as the upload. */
+typedef struct silt_part {
+    uint32_t part;      /* SILT_PART_ */
+    int32_t fd;         /* -1: the bytes are in memory */
+    uint64_t position;
+    uint64_t size_bytes;
+    const void *bytes;  /* NULL: they are in the file */
+} silt_part_t;
+
+/* The parts; there are at most 6. */
+SILT_API silt_status_t silt_upload_parts(const silt_upload_t *upload, silt_part_t *out,
+                                         uint32_t capacity, uint32_t *count, silt_error_t *err);
+
+/* What is to be said of the segment before it is uploaded: SILT_REMOTE_COPY_STARTED. */
+SILT_API silt_status_t silt_upload_segment(const silt_upload_t *upload, silt_remote_record_t *out,
+                                           silt_error_t *err);
+
+/* 1 when the log was not cut since: to be asked when the parts were read. 0 for no upload. */
+SILT_API int32_t silt_upload_is_intact(const silt_upload_t *upload);
+
+/* Gives it back. NULL is fine. */
+SILT_API void silt_upload_close(silt_upload_t *upload);
+
+enum {
+    SILT_REBUILD_RETRYABLE = 1 /* it may be otherwise the next time */
+};
+
+/* A replica to be rebuilt behind a segment in remote storage. */
+typedef struct silt_rebuild {
+    const silt_log_t *log;               /* an open log, or NULL */
+    const char *dir;                     /* the directory of one that nobody has open, or NULL */
+    const silt_remote_record_t *segment; /* a SILT_REMOTE_SEGMENT whose copy is finished */
+    int64_t log_start_offset;            /* of the leader */
+    /* What came of it. */
+    int64_t next_offset;                 /* to be fetched; -1 when it failed */
+    int64_t first_open_offset;           /* of the oldest open transaction; -1 for none */
+    uint64_t bytes_read;
+    uint32_t producer_count;
+    uint32_t flags;                      /* SILT_REBUILD_ */
+} silt_rebuild_t;
+
+typedef struct silt_rebuild_options {
+    uint32_t struct_size;
+    uint32_t threads;          /* 0 and 1: the caller's own; more are there for this call alone */
+    const char *store_dir;     /* the folder that stands for the object store */
+    const char *prefix;        /* of all names; NULL: that of Kafka's LocalTieredStorage */
+    uint64_t held_bytes_max;   /* of objects at once; 0: 256 MiB */
+    uint64_t object_bytes_max; /* of one object; 0: 64 MiB */
+    int64_t now_ms;
+    uint32_t partitions_max;   /* made durable together; 0: 4,096 */
+    uint32_t io;               /* SILT_IO_ */
+} silt_rebuild_options_t;
+
+#define SILT_REBUILD_OPTIONS_INIT \
+    { SILT_SIZE_OF(silt_rebuild_options_t), 0, NULL, NULL, 0, 0, 0, 0, 0 }
+
+/*
+ * Builds leader epochs and producers of many replicas from remote storage, and empties their logs,
+ * which go on at next_offset: durable when it returns. Each item has its own status in status[i],
+ * which is written in any case but that of SILT_E_INVALID_ARGUMENT; one that fails is what it was.
+ * SILT_E_NOT_FOUND: the segment is none to begin behind, or an object is not there. SILT_E_CORRUPT:
+ * an object is not what it must be. SILT_E_CONFLICT: the log is named twice, or somebody is at it.
+ * Whoever gives directories holds the locks of the log directories around them.
+ */
+SILT_API silt_status_t silt_tier_rebuild(silt_rebuild_t *items, uint32_t count,
+                                         const silt_rebuild_options_t *options,
+                                         silt_status_t *status, silt_error_t *err);
+
+/* ---- Replicas: rules alone -------------------------------------------------------------------------- */
+
+/*
+ * These functions decide and do nothing: numbers in, a decision out. The host sends the requests,
+ * changes the log and keeps the state. They may be called from any thread.
+ */
+
+enum {
+    SILT_REPLICA_REMOTE_STORAGE = 1, /* the topic has remote storage */
+    SILT_REPLICA_COMPACTED = 2,      /* the topic is compacted */
+    SILT_REPLICA_STARTS_AT_TIERED = 4 /* follower.fetch.last.tiered.offset.enable */
+};
+
+/*
+ * A log as its leader or follower knows it. Where `log` is given, its epochs, its six offsets and
+ * whether it has remote storage are the log's own, and what stands in the struct does not count.
+ */
+typedef struct silt_bounds {
+    uint32_t struct_size;
+    uint32_t flags;              /* SILT_REPLICA_ */
+    const silt_log_t *log;       /* or NULL */
+    const silt_epoch_t *epochs;  /* the leader epochs, rising */
+    uint32_t epoch_count;
+    int32_t leader_epoch;        /* of a leader: its own */
+    int64_t log_start_offset;
+    int64_t local_log_start_offset;
+    int64_t log_end_offset;
+    int64_t high_watermark;
+    int64_t last_stable_offset;
+    int64_t highest_remote_offset; /* -1 for none */
+    int64_t leader_epoch_start_offset; /* of a leader: where its epoch began */
+} silt_bounds_t;
+
+#define SILT_BOUNDS_INIT \
+    { SILT_SIZE_OF(silt_bounds_t), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, -1, 0 }
+
+enum {
+    SILT_FETCH_STATE_THERE = 1,      /* without it there is no state, and nothing else counts */
+    SILT_FETCH_STATE_TRUNCATING = 2, /* it compares its log with the leader's; else it fetches */
+    SILT_FETCH_STATE_DELAYED = 4,    /* it waits before it tries again */
+    SILT_FETCH_STATE_TIERED_START_FAILED = 8
+};
+
+/* How far a follower is. The host keeps it from one step to the next. */
+typedef struct silt_fetch_state {
+    int64_t fetch_offset;
+    int64_t lag;                /* records behind the leader; -1: not known */
+    int32_t leader_epoch;
+    int32_t last_fetched_epoch; /* -1 for none */
+    uint32_t flags;             /* SILT_FETCH_STATE_ */
+    uint32_t reserved;
+} silt_fetch_state_t;
+
+/* What a follower may have to ask its leader: bits, so that they say which answers are known. */
+enum {
+    SILT_QUERY_LATEST = 1,                 /* ListOffsets -1 */
+    SILT_QUERY_EARLIEST = 2,               /* ListOffsets -2 */
+    SILT_QUERY_EARLIEST_LOCAL = 4,         /* ListOffsets -4 */
+    SILT_QUERY_EARLIEST_PENDING_UPLOAD = 8,/* ListOffsets -6 */
+    SILT_QUERY_LATEST_TIERED = 16,         /* ListOffsets -5 */
+    SILT_QUERY_EPOCH_END = 32              /* OffsetForLeaderEpoch */
+};
+
+/* What the leader has answered so far; all of it is to be forgotten when a step is over. Offsets and
+ * epochs are -1 where the leader said so. */
+typedef struct silt_leader_answers {
+    int64_t latest;
+    int64_t earliest;
+    int64_t earliest_local;
+    int64_t earliest_pending_upload;
+    int64_t latest_tiered;
+    int64_t epoch_end_offset;
+    int32_t earliest_local_epoch;
+    int32_t earliest_pending_upload_epoch;
+    int32_t latest_tiered_epoch;
+    int32_t epoch_asked;        /* of SILT_QUERY_EPOCH_END: the epoch that was asked for, */
+    int32_t epoch_found;        /* and the greatest one not above it that the leader knows */
+    uint32_t known;             /* SILT_QUERY_ */
+} silt_leader_answers_t;
+
+/* What has happened to a follower, and which fields tell more. */
+enum {
+    SILT_EVENT_NEW_LEADER = 0,   /* leader_epoch; fetch_offset: where to begin, INT64_MIN: by the log */
+    SILT_EVENT_RESPONSE = 1,     /* fetch_offset and leader_epoch of the request; answer; known */
+    SILT_EVENT_APPENDED = 2,     /* high_watermark and log_start_offset of the response */
+    SILT_EVENT_LOG_FAILED = 3,   /* failure: SILT_FAILURE_STORAGE or _INVALID_RECORDS */
+    SILT_EVENT_EPOCH_END = 4,    /* leader_epoch of the query; epoch, end_offset; known */
+    SILT_EVENT_QUERY_FAILED = 5, /* leader_epoch of the query; failure: _FENCED or 0 */
+    SILT_EVENT_AUX_INSTALLED = 6, /* log_end_offset: leader_log_end_offset of the action */
+    SILT_EVENT_AUX_FAILED = 7,   /* failure: any but _INVALID_RECORDS */
+    SILT_EVENT_DELAY_OVER = 8
+};
+
+enum {
+    SILT_ANSWER_RECORDS = 0,   /* high_watermark and log_start_offset of the response */
+    SILT_ANSWER_DIVERGING = 1, /* epoch and end_offset of the response */
+    SILT_ANSWER_ERROR = 2      /* error_code: a number of the protocol */
+};
+
+enum {
+    SILT_FAILURE_STORAGE = 0,
+    SILT_FAILURE_INVALID_RECORDS = 1,
+    SILT_FAILURE_REMOTE_NOT_READY = 2,
+    SILT_FAILURE_SEGMENT_NOT_FOUND = 3,
+    SILT_FAILURE_FENCED = 4 /* FENCED_LEADER_EPOCH */
+};
+
+typedef struct silt_follower_event {
+    uint32_t struct_size;
+    uint32_t kind; /* SILT_EVENT_ */
+    int64_t fetch_offset;
+    int64_t high_watermark;
+    int64_t log_start_offset;
+    int64_t log_end_offset;
+    int64_t end_offset;
+    int32_t leader_epoch;
+    int32_t epoch;
+    uint32_t answer; /* SILT_ANSWER_ */
+    int32_t error_code;
+    uint32_t failure; /* SILT_FAILURE_ */
+    uint32_t reserved;
+    silt_leader_answers_t known;
+} silt_follower_event_t;
+
+#define SILT_FOLLOWER_EVENT_INIT \
+    { SILT_SIZE_OF(silt_follower_event_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+      { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 } }
+
+/* What the host is to do, and which fields tell more. */
+enum {
+    SILT_ACTION_IGNORE = 0,
+    SILT_ACTION_ADOPT = 1,     /* keep `state` */
+    SILT_ACTION_APPEND = 2,    /* batches up to `epoch`, then SILT_EVENT_APPENDED */
+    SILT_ACTION_ADVANCE = 3,   /* set high_watermark, raise the log start, keep `state` */
+    SILT_ACTION_TRUNCATE = 4,  /* cut the log at `offset`, keep `state` */
+    SILT_ACTION_RESTART = 5,   /* drop everything, begin at `offset`, keep `state` */
+    SILT_ACTION_ASK = 6,       /* the leader `query` (`epoch`), then the same event again */
+    SILT_ACTION_BUILD_AUX = 7, /* from the remote segment with previous_offset in `epoch`, for a
+                                * start at `offset`, with log_start_offset */
+    SILT_ACTION_DELAY = 8,     /* keep `state`, SILT_EVENT_DELAY_OVER after a while; `reason` */
+    SILT_ACTION_FAIL = 9       /* drop the state until there is a new leader; `reason` */
+};
+
+enum {
+    SILT_REASON_ANSWER = 1, /* error_code */
+    SILT_REASON_OFFSET_NOT_AVAILABLE = 2,
+    SILT_REASON_OLD_LEADER_EPOCH = 3,
+    SILT_REASON_QUERY_FAILED = 4,
+    SILT_REASON_INVALID_RECORDS = 5,
+    SILT_REASON_REMOTE_STORAGE_OFF = 6,
+    SILT_REASON_REMOTE_NOT_READY = 7,
+    SILT_REASON_SEGMENT_NOT_FOUND = 8,
+    SILT_REASON_REMOTE_STORAGE = 9,
+    SILT_REASON_STORAGE = 10,
+    SILT_REASON_FENCED = 11
+};
+
+typedef struct silt_follower_action {
+    uint32_t struct_size;
+    uint32_t kind; /* SILT_ACTION_ */
+    silt_fetch_state_t state;
+    int64_t offset;
+    int64_t high_watermark;
+    int64_t log_start_offset;
+    int64_t leader_log_end_offset; /* for SILT_EVENT_AUX_INSTALLED */
+    int64_t previous_offset;
+    int32_t epoch;
+    uint32_t query;  /* SILT_QUERY_ */
+    uint32_t reason; /* SILT_REASON_ */
+    int32_t error_code;
+} silt_follower_action_t;
+
+#define SILT_FOLLOWER_ACTION_INIT \
+    { SILT_SIZE_OF(silt_follower_action_t), 0, { -1, -1, -1, -1, 0, 0 }, -1, -1, -1, -1, -1, -1, \
+      0, 0, 0 }
+
+/*
+ * What a follower does about an event (KIP-405, KIP-1023). `state` is what the action before had, or
+ * NULL when there is none. Any numbers give an action.
+ */
+SILT_API silt_status_t silt_follower_step(const silt_bounds_t *follower,
+                                          const silt_fetch_state_t *state,
+                                          const silt_follower_event_t *event,
+                                          silt_follower_action_t *out, silt_error_t *err);
+
+enum {
+    SILT_VERDICT_SERVE = 0,       /* from the local disk: high_watermark, log_start_offset */
+    SILT_VERDICT_READ_REMOTE = 1, /* from remote storage, for a consumer */
+    SILT_VERDICT_DIVERGING = 2,   /* no records: epoch, end_offset */
+    SILT_VERDICT_REFUSE = 3,      /* error_code */
+    SILT_VERDICT_MOVED = 4        /* OFFSET_MOVED_TO_TIERED_STORAGE, with three offsets */
+};
+
+typedef struct silt_fetch_verdict {
+    uint32_t struct_size;
+    uint32_t kind; /* SILT_VERDICT_ */
+    int64_t high_watermark;
+    int64_t log_start_offset;
+    int64_t log_end_offset;
+    int64_t end_offset;
+    int32_t epoch;
+    int32_t error_code; /* of the protocol */
+} silt_fetch_verdict_t;
+
+#define SILT_FETCH_VERDICT_INIT { SILT_SIZE_OF(silt_fetch_verdict_t), 0, -1, -1, -1, -1, -1, 0 }
+
+/* What a leader answers to a fetch before it looks at a record. Epochs that the request does not say
+ * are -1. */
+SILT_API silt_status_t silt_leader_fetch(const silt_bounds_t *leader, uint8_t is_follower,
+                                         int64_t fetch_offset, int32_t leader_epoch,
+                                         int32_t last_fetched_epoch, silt_fetch_verdict_t *out,
+                                         silt_error_t *err);
+
+/*
+ * What a leader answers to ListOffsets of this version, for a timestamp or a special one (-1 to -6).
+ * `found` is what log and remote storage have for a timestamp from 0 on and for the largest one (-3),
+ * or NULL. *error_code gets 0 or an error of the protocol; an offset of -1 says that there is none.
+ */
+SILT_API silt_status_t silt_leader_offset(const silt_bounds_t *leader, int64_t timestamp,
+                                          int16_t version, uint32_t up_to,
+                                          const silt_time_offset_t *found, silt_time_offset_t *out,
+                                          int32_t *error_code, silt_error_t *err);
+
+enum {
+    SILT_BROKER_FENCED = 1,
+    SILT_BROKER_SHUTTING_DOWN = 2
+};
+
+/* What a leader remembers of a follower, and what metadata says of its broker. */
+typedef struct silt_progress {
+    int64_t log_start_offset;    /* -1 until it fetches */
+    int64_t log_end_offset;      /* -1 until it fetches */
+    int64_t last_caught_up_ms;
+    int64_t last_fetch_ms;
+    int64_t leader_end_at_fetch; /* -1 until it fetches */
+    int64_t broker_epoch;        /* of its last fetch; -1: it said none, INT64_MIN: no fetch yet */
+    int64_t registered_epoch;    /* of its broker; -1: it is not registered */
+    int32_t replica;
+    uint32_t flags;              /* SILT_BROKER_ */
+} silt_progress_t;
+
+/* Takes note of a follower's fetch, at the leader's log end of that moment. SILT_E_CONFLICT for one
+ * of an earlier life of the broker: NOT_LEADER_OR_FOLLOWER. */
+SILT_API silt_status_t silt_progress_record(silt_progress_t *follower, int64_t offset,
+                                            int64_t log_start_offset, int64_t broker_epoch,
+                                            int64_t leader_log_end_offset, int64_t now_ms,
+                                            silt_error_t *err);
+
+enum {
+    SILT_ISR_NO_CHANGE = 0,
+    SILT_ISR_EXPAND = 1, /* the one replica of `changed` is to be added */
+    SILT_ISR_SHRINK = 2  /* those of `changed` are to be removed */
+};
+
+/* A partition as its leader knows it. */
+typedef struct silt_isr {
+    uint32_t struct_size;
+    uint32_t change;               /* SILT_ISR_: what was sent to the controller and not answered */
+    const int32_t *committed;      /* who is in sync, by the controller */
+    const int32_t *changed;
+    uint32_t committed_count;
+    uint32_t changed_count;
+    int32_t partition_epoch;
+    int32_t min_insync_replicas;
+    uint32_t replica_count;        /* of the assignment, the leader among them */
+    uint32_t reserved;
+    int64_t log_end_offset;
+    int64_t high_watermark;
+    int64_t leader_epoch_start_offset;
+    int64_t now_ms;
+    int64_t lag_max_ms;            /* replica.lag.time.max.ms */
+} silt_isr_t;
+
+#define SILT_ISR_INIT \
+    { SILT_SIZE_OF(silt_isr_t), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+enum {
+    SILT_WATERMARK_HELD = 0,         /* by the follower held_by; -1: there is nothing new */
+    SILT_WATERMARK_ADVANCE = 1,
+    SILT_WATERMARK_UNDER_MIN_ISR = 2 /* it stays while too few are in sync (KIP-966) */
+};
+
+typedef struct silt_watermark {
+    uint32_t struct_size;
+    uint32_t kind; /* SILT_WATERMARK_ */
+    int64_t high_watermark;
+    int32_t held_by; /* a replica; -1 for none */
+    uint32_t reserved;
+} silt_watermark_t;
+
+#define SILT_WATERMARK_INIT { SILT_SIZE_OF(silt_watermark_t), 0, -1, -1, 0 }
+
+/* Whether more is committed. `followers` are all replicas but the leader. */
+SILT_API silt_status_t silt_isr_watermark(const silt_isr_t *isr, const silt_progress_t *followers,
+                                          uint32_t count, silt_watermark_t *out,
+                                          silt_error_t *err);
+
+enum {
+    SILT_FOLLOWER_MEMBER = 0,
+    SILT_FOLLOWER_JOINS = 1,       /* it may be added */
+    SILT_FOLLOWER_IN_FLIGHT = 2,   /* not while another change is */
+    SILT_FOLLOWER_NOT_ELIGIBLE = 3, /* by the state of its broker */
+    SILT_FOLLOWER_BEHIND = 4,
+    SILT_FOLLOWER_LEAVES = 5       /* a member that has fallen behind */
+};
+
+/* Who may join the replicas in sync and who must leave: SILT_FOLLOWER_ for each follower. */
+SILT_API silt_status_t silt_isr_verdicts(const silt_isr_t *isr, const silt_progress_t *followers,
+                                         uint32_t count, uint8_t *verdicts, silt_error_t *err);
+
+enum {
+    SILT_ALTER_COMMITTED = 0, /* the answer's set and epoch are the committed ones now */
+    SILT_ALTER_REVERTED = 1,  /* the change is off */
+    SILT_ALTER_WAITING = 2,   /* until metadata says more */
+    SILT_ALTER_RETRY = 3,     /* the same request is to be sent again */
+    SILT_ALTER_IGNORED = 4
+};
+
+/* What the controller's answer to the change means: AlterPartition with this error code, or 0 and
+ * the epochs of the answer. *outcome gets SILT_ALTER_. */
+SILT_API silt_status_t silt_isr_answered(const silt_isr_t *isr, int32_t leader_epoch,
+                                         int32_t error_code, int32_t answered_leader_epoch,
+                                         int32_t answered_partition_epoch, uint32_t *outcome,
+                                         silt_error_t *err);
+
+enum {
+    SILT_ACKS_DONE = 0,             /* or: nothing speaks against the append */
+    SILT_ACKS_WAIT = 1,
+    SILT_ACKS_REFUSE = 2,           /* NOT_ENOUGH_REPLICAS */
+    SILT_ACKS_UNDER_REPLICATED = 3  /* NOT_ENOUGH_REPLICAS_AFTER_APPEND */
+};
+
+/* What a producer with these acks is told when its last record lies before `required_offset`;
+ * INT64_MIN asks whether it may append at all. *verdict gets SILT_ACKS_. */
+SILT_API silt_status_t silt_isr_acks(const silt_isr_t *isr, int16_t acks, int64_t required_offset,
+                                     uint32_t *verdict, silt_error_t *err);
+
+enum {
+    SILT_PARTITION_RECOVERING = 1 /* the leader recovers from an unclean election */
+};
+
+/* A partition as the controller keeps it. Where the library writes one, each of its arrays has room
+ * for `capacity` replicas; where it reads one, capacity does not count. */
+typedef struct silt_partition {
+    uint32_t struct_size;
+    uint32_t flags;          /* SILT_PARTITION_RECOVERING */
+    int32_t *replicas;       /* the preferred leader first */
+    int32_t *isr;
+    int32_t *elr;            /* eligible leader replicas */
+    int32_t *last_known_elr;
+    int32_t *adding;         /* by a reassignment */
+    int32_t *removing;
+    uint32_t replica_count;
+    uint32_t isr_count;
+    uint32_t elr_count;
+    uint32_t last_known_elr_count;
+    uint32_t adding_count;
+    uint32_t removing_count;
+    uint32_t capacity;
+    int32_t leader;          /* -1 for none */
+    int32_t leader_epoch;
+    int32_t partition_epoch;
+} silt_partition_t;
+
+#define SILT_PARTITION_INIT \
+    { SILT_SIZE_OF(silt_partition_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, \
+      -1, 0, 0 }
+
+enum {
+    SILT_PARTITION_CHANGE = 0,              /* target_isr, unclean, recovering */
+    SILT_PARTITION_BROKER_FENCED = 1,       /* broker; also when it shuts down */
+    SILT_PARTITION_BROKER_UNFENCED = 2,
+    SILT_PARTITION_BROKER_UNREGISTERED = 3,
+    SILT_PARTITION_BROKER_RESTARTED = 4,    /* after a clean stop */
+    SILT_PARTITION_BROKER_LOST_DATA = 5,    /* it restarted after an unclean stop */
+    SILT_PARTITION_ELECT = 6,               /* ElectLeaders */
+    SILT_PARTITION_CLEAR_ELR = 7            /* min.insync.replicas has changed */
+};
+
+enum {
+    SILT_PARTITION_EVENT_NO_ELR = 1,         /* eligible.leader.replicas.version is 0 */
+    SILT_PARTITION_EVENT_NO_LAST_KNOWN = 2,  /* the last known leader may not lead again */
+    SILT_PARTITION_EVENT_BUMP_ON_SHRINK = 4, /* metadata versions before 3.6 */
+    SILT_PARTITION_EVENT_TARGET_ISR = 8      /* target_isr counts */
+};
+
+enum {
+    SILT_ELECTION_ONLINE = 0,
+    SILT_ELECTION_PREFERRED = 1,
+    SILT_ELECTION_UNCLEAN = 2
+};
+
+typedef struct silt_partition_event {
+    uint32_t struct_size;
+    uint32_t kind;     /* SILT_PARTITION_CHANGE ... */
+    uint32_t flags;    /* SILT_PARTITION_EVENT_ */
+    uint32_t election; /* SILT_ELECTION_ */
+    int32_t broker;
+    int32_t min_insync_replicas;
+    const int32_t *target_isr;
+    const int32_t *unclean;   /* replicas that have lost data */
+    const int32_t *available; /* brokers that may lead */
+    uint32_t target_isr_count;
+    uint32_t unclean_count;
+    uint32_t available_count;
+    int32_t recovering;       /* what the leader says: 0, 1, or -1 for nothing */
+} silt_partition_event_t;
+
+#define SILT_PARTITION_EVENT_INIT \
+    { SILT_SIZE_OF(silt_partition_event_t), 0, 0, 0, -1, 1, NULL, NULL, NULL, 0, 0, 0, -1 }
+
+/*
+ * What becomes of a partition (KIP-966). *outcome gets -1 when it changed, 0 when it did not, and the
+ * protocol's error when an election was refused; *out is the partition after it in any case, and its
+ * arrays may be those of `partition`. SILT_E_SHORT_BUFFER: the counts are right, the arrays are cut.
+ */
+SILT_API silt_status_t silt_partition_step(const silt_partition_t *partition,
+                                           const silt_partition_event_t *event,
+                                           silt_partition_t *out, int32_t *outcome,
+                                           silt_error_t *err);
 
 #ifdef __cplusplus
 }

@@ -488,6 +488,223 @@ private:
     silt_ring_t *ring_ = nullptr;
 };
 
+/// Says what is to be uploaded of many logs; see silt_tier_columns_t.
+inline void tier_eligible(const silt_tier_columns_t &columns) {
+    detail::check([&](silt_error_t *error) { return silt_tier_eligible(&columns, error); });
+}
+
+/// Where a remote segment is to be read, and what a reader of committed data leaves out.
+struct DirectRead {
+    silt_direct_read_t read;
+    std::vector<silt_aborted_t> aborted;
+};
+
+/// Says where a reader of a remote segment may read; `request` needs no room for transactions.
+inline DirectRead tier_direct_read(silt_direct_request_t request) {
+    DirectRead found = {SILT_DIRECT_READ_INIT, {}};
+    found.aborted = detail::all<silt_aborted_t>(
+        [&](silt_aborted_t *out, std::uint32_t capacity, std::uint32_t *count,
+            silt_error_t *error) {
+            request.aborted = out;
+            request.aborted_capacity = capacity;
+            const silt_status_t status = silt_tier_direct_read(&request, &found.read, error);
+            *count = found.read.aborted_count;
+            return status;
+        });
+    return found;
+}
+
+/// What is said of a segment in remote storage, with the memory that it needs.
+class RemoteRecord {
+public:
+    /// An empty one, to be filled through the setters and get().
+    RemoteRecord() noexcept : record_(SILT_REMOTE_RECORD_INIT) {}
+
+    /// Reads the value of a record of __remote_log_metadata.
+    static RemoteRecord decode(const void *bytes, std::uint64_t size_bytes) {
+        return filled([&](silt_remote_record_t *record, silt_error_t *error) {
+            return silt_remote_record_decode(bytes, size_bytes, record, error);
+        });
+    }
+
+    /// Of what a call writes.
+    template <typename Call> static RemoteRecord filled(Call &&call) {
+        RemoteRecord made;
+        for (;;) {
+            silt_error_t error = detail::no_error();
+            silt_remote_record_t record = made.get();
+            record.topic_capacity = static_cast<std::uint32_t>(made.topic_.size());
+            record.custom_capacity = static_cast<std::uint32_t>(made.custom_.size());
+            record.epoch_capacity = static_cast<std::uint32_t>(made.epochs_.size());
+            const silt_status_t status = call(&record, &error);
+            if (status != SILT_OK && status != SILT_E_SHORT_BUFFER) {
+                throw Error(error);
+            }
+            made.record_ = record;
+            made.topic_.resize(record.topic_size_bytes);
+            made.custom_.resize(static_cast<std::size_t>(
+                record.custom_size_bytes < 0 ? 0 : record.custom_size_bytes));
+            made.epochs_.resize(record.epoch_count);
+            if (status == SILT_OK) {
+                return made;
+            }
+        }
+    }
+
+    void set_topic(std::string topic) { topic_ = std::move(topic); }
+    void set_epochs(std::vector<silt_epoch_t> epochs) { epochs_ = std::move(epochs); }
+    void set_custom(std::vector<std::uint8_t> custom) {
+        custom_ = std::move(custom);
+        record_.custom_size_bytes = static_cast<std::int32_t>(custom_.size());
+    }
+    const std::string &topic() const noexcept { return topic_; }
+    const std::vector<silt_epoch_t> &epochs() const noexcept { return epochs_; }
+    /// Empty also where there is none; custom_size_bytes of fields() tells.
+    const std::vector<std::uint8_t> &custom() const noexcept { return custom_; }
+    /// All that is no array.
+    silt_remote_record_t &fields() noexcept { return record_; }
+    const silt_remote_record_t &fields() const noexcept { return record_; }
+
+    /// The C struct, which lives as long as this object is left alone.
+    silt_remote_record_t get() noexcept {
+        silt_remote_record_t record = record_;
+        record.topic = topic_.data();
+        record.topic_size_bytes = static_cast<std::uint32_t>(topic_.size());
+        record.custom = custom_.data();
+        record.epochs = epochs_.data();
+        record.epoch_count = static_cast<std::uint32_t>(epochs_.size());
+        return record;
+    }
+
+    /// The value as Kafka writes it.
+    std::vector<std::uint8_t> encode() {
+        const silt_remote_record_t record = get();
+        std::vector<std::uint8_t> bytes(256);
+        for (;;) {
+            silt_error_t error = detail::no_error();
+            std::uint64_t size = 0;
+            const silt_status_t status =
+                silt_remote_record_encode(&record, bytes.data(), bytes.size(), &size, &error);
+            if (status != SILT_OK && status != SILT_E_SHORT_BUFFER) {
+                throw Error(error);
+            }
+            bytes.resize(static_cast<std::size_t>(size));
+            if (status == SILT_OK) {
+                return bytes;
+            }
+        }
+    }
+
+private:
+    silt_remote_record_t record_;
+    std::string topic_;
+    std::vector<std::uint8_t> custom_;
+    std::vector<silt_epoch_t> epochs_;
+};
+
+/// The parts of one upload.
+class Upload {
+public:
+    Upload(const Log &log, std::int64_t base_offset, std::int64_t next_offset,
+           const silt_upload_options_t &options) {
+        detail::check([&](silt_error_t *error) {
+            return silt_tier_manifest(log.get(), base_offset, next_offset, &options, &upload_,
+                                      error);
+        });
+    }
+    Upload(Upload &&other) noexcept : upload_(std::exchange(other.upload_, nullptr)) {}
+    Upload &operator=(Upload &&other) noexcept {
+        std::swap(upload_, other.upload_);
+        return *this;
+    }
+    Upload(const Upload &) = delete;
+    Upload &operator=(const Upload &) = delete;
+    ~Upload() { silt_upload_close(upload_); }
+
+    /// They live as long as this object.
+    std::vector<silt_part_t> parts() const {
+        return detail::all<silt_part_t>(
+            [&](silt_part_t *out, std::uint32_t capacity, std::uint32_t *count,
+                silt_error_t *error) {
+                return silt_upload_parts(upload_, out, capacity, count, error);
+            });
+    }
+
+    RemoteRecord segment() const {
+        return RemoteRecord::filled([&](silt_remote_record_t *record, silt_error_t *error) {
+            return silt_upload_segment(upload_, record, error);
+        });
+    }
+
+    bool is_intact() const noexcept { return silt_upload_is_intact(upload_) != 0; }
+    silt_upload_t *get() const noexcept { return upload_; }
+
+private:
+    silt_upload_t *upload_ = nullptr;
+};
+
+/// Rebuilds replicas from remote storage; gives the status of each.
+inline std::vector<silt_status_t> tier_rebuild(std::vector<silt_rebuild_t> &items,
+                                               const silt_rebuild_options_t &options) {
+    std::vector<silt_status_t> status(items.size());
+    detail::check([&](silt_error_t *error) {
+        return silt_tier_rebuild(items.data(), static_cast<std::uint32_t>(items.size()), &options,
+                                 status.data(), error);
+    });
+    return status;
+}
+
+/// What a follower does about an event; its state is kept in `state`.
+inline silt_follower_action_t follower_step(const silt_bounds_t &follower,
+                                            silt_fetch_state_t &state,
+                                            const silt_follower_event_t &event) {
+    silt_follower_action_t action = SILT_FOLLOWER_ACTION_INIT;
+    detail::check([&](silt_error_t *error) {
+        return silt_follower_step(&follower, &state, &event, &action, error);
+    });
+    if (action.kind == SILT_ACTION_FAIL) {
+        state.flags = 0;
+    } else if ((action.state.flags & SILT_FETCH_STATE_THERE) != 0) {
+        state = action.state;
+    }
+    return action;
+}
+
+/// What a leader answers to a fetch; epochs that the request does not say are -1.
+inline silt_fetch_verdict_t leader_fetch(const silt_bounds_t &leader, bool is_follower,
+                                         std::int64_t fetch_offset, std::int32_t leader_epoch,
+                                         std::int32_t last_fetched_epoch) {
+    silt_fetch_verdict_t verdict = SILT_FETCH_VERDICT_INIT;
+    detail::check([&](silt_error_t *error) {
+        return silt_leader_fetch(&leader, is_follower ? 1 : 0, fetch_offset, leader_epoch,
+                                 last_fetched_epoch, &verdict, error);
+    });
+    return verdict;
+}
+
+/// Whether more is committed.
+inline silt_watermark_t isr_watermark(const silt_isr_t &isr,
+                                      const std::vector<silt_progress_t> &followers) {
+    silt_watermark_t watermark = SILT_WATERMARK_INIT;
+    detail::check([&](silt_error_t *error) {
+        return silt_isr_watermark(&isr, followers.data(),
+                                  static_cast<std::uint32_t>(followers.size()), &watermark, error);
+    });
+    return watermark;
+}
+
+/// Who may join the replicas in sync and who must leave: SILT_FOLLOWER_ for each.
+inline std::vector<std::uint8_t> isr_verdicts(const silt_isr_t &isr,
+                                              const std::vector<silt_progress_t> &followers) {
+    std::vector<std::uint8_t> verdicts(followers.size());
+    detail::check([&](silt_error_t *error) {
+        return silt_isr_verdicts(&isr, followers.data(),
+                                 static_cast<std::uint32_t>(followers.size()), verdicts.data(),
+                                 error);
+    });
+    return verdicts;
+}
+
 } // namespace siltstone
 
 #endif // SILTSTONE_HPP

@@ -19,5 +19,7 @@ mod log;
 mod many;
 mod memory;
 mod read;
+mod replica;
 mod ring;
+mod tier;
 mod types;

@@ -75,5 +75,15 @@ pub extern "C" fn silt_test_layouts() -> *const c_char {
     use std::ffi::CString;
     use std::sync::OnceLock;
     static TEXT: OnceLock<CString> = OnceLock::new();
-    TEXT.get_or_init(|| CString::new(crate::types::layouts()).unwrap_or_default()).as_ptr()
+    let all = || {
+        let parts = [
+            crate::error::layout(),
+            crate::index::layout(),
+            crate::types::layouts(),
+            crate::tier::types::layouts(),
+            crate::replica::types::layouts(),
+        ];
+        CString::new(parts.join("\n")).unwrap_or_default()
+    };
+    TEXT.get_or_init(all).as_ptr()
 }

@@ -53,7 +53,7 @@ unsafe fn tell_aborted(fetch: &Fetch, aborted: &[AbortedTxn], range: &mut Range)
     Ok(fetch.aborted.is_null() || aborted.len() <= slots.len())
 }
 
-fn aborted_of(txn: &AbortedTxn) -> Aborted {
+pub fn aborted_of(txn: &AbortedTxn) -> Aborted {
     let AbortedTxn { producer_id, first_offset, last_offset, .. } = *txn;
     Aborted { producer_id, first_offset, last_offset }
 }

@@ -104,6 +104,21 @@ fn rings_run_what_waits_when_they_are_polled() {
 }
 
 #[test]
+fn remote_storage_is_scanned_and_read() {
+    Program::from_file("tier.c", &[]).run_in_a_directory();
+}
+
+#[test]
+fn segments_are_uploaded_and_replicas_rebuilt() {
+    Program::from_file("upload.c", &[]).run_in_a_directory();
+}
+
+#[test]
+fn replicas_decide_by_the_rules_of_the_engine() {
+    Program::from_file("replica.c", &[]).run_in_a_directory();
+}
+
+#[test]
 fn one_appends_and_many_read() {
     Program::from_file("threads.c", &[]).run_in_a_directory();
 }
@@ -123,8 +138,19 @@ fn the_library_can_be_unloaded_and_leaves_nothing() {
 #[test]
 fn sanitizers_of_the_host_find_nothing() {
     let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-    for name in ["library.c", "log.c", "index.c", "engine.c", "ring.c", "threads.c", "wrapper.cpp"]
-    {
+    let names = [
+        "library.c",
+        "log.c",
+        "index.c",
+        "engine.c",
+        "ring.c",
+        "tier.c",
+        "upload.c",
+        "replica.c",
+        "threads.c",
+        "wrapper.cpp",
+    ];
+    for name in names {
         let program = Program::from_file(name, &flags);
         let home = tempfile::tempdir().expect("a folder");
         assert_eq!(program.run(&[home.path()]), "ok\n");

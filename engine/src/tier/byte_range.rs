@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::indexes::SegmentIndexes;
 use super::remote_segment::RemoteSegment;
+use crate::index::OffsetEntries;
 
 /// Bytes of a segment's log that hold whole batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,34 +47,64 @@ pub fn byte_range(
     limit_offset: i64,
     max_bytes: u64,
 ) -> Option<ByteRange> {
-    // spec: tiered 9.1, "begin", "end", "no bytes below L"
-    let segment_end = segment.end_offset.saturating_add(1);
-    let limit_offset = limit_offset.min(segment_end);
-    if offset >= limit_offset || offset < segment.start_offset {
-        return None;
+    let end_offset = segment.end_offset.saturating_add(1);
+    let bounds = SegmentBounds {
+        offsets: segment.start_offset..end_offset,
+        size_bytes: segment.log_size_bytes(),
+    };
+    bounds.byte_range(indexes.offset_entries(), offset, limit_offset, max_bytes)
+}
+
+/// What must be known of a segment beside its offset index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentBounds {
+    /// Its offsets, the end exclusive.
+    pub offsets: Range<i64>,
+    /// Bytes of its log.
+    pub size_bytes: u64,
+}
+
+impl SegmentBounds {
+    /// As [`byte_range`], by entries wherever they lie.
+    #[inline]
+    #[must_use]
+    pub fn byte_range(
+        &self,
+        entries: OffsetEntries<'_>,
+        offset: i64,
+        limit_offset: i64,
+        max_bytes: u64,
+    ) -> Option<ByteRange> {
+        // spec: tiered 9.1, "begin", "end", "no bytes below L"
+        let limit_offset = limit_offset.min(self.offsets.end);
+        if offset >= limit_offset || offset < self.offsets.start {
+            return None;
+        }
+        let size = self.size_bytes;
+        let last = entries.count().checked_sub(1).and_then(|slot| entries.get(slot));
+        // Of the two ends that which comes first, as slots: behind the last slot is the segment's
+        // end.
+        let mut end_slot = entries.count();
+        // A damaged index may have a negative position; the front is right, too.
+        let begin = u64::try_from(entries.lookup(offset).position).unwrap_or(0);
+        let begin = Some(begin).filter(|begin| *begin < size).unwrap_or(0);
+        if last.is_some_and(|last| last.offset >= limit_offset.saturating_sub(1)) {
+            let holds_last = entries.slot_from_offset(limit_offset.saturating_sub(1));
+            end_slot = end_slot.min(holds_last.saturating_add(1));
+        }
+        // At least one entry behind the one where it begins.
+        let least = begin.saturating_add(max_bytes.max(1));
+        let least = i64::try_from(least).unwrap_or(i64::MAX);
+        if last.is_some_and(|last| i64::from(last.position) >= least) {
+            end_slot = end_slot.min(entries.slot_from_position(least));
+        }
+        let end = entries.get(end_slot).and_then(|entry| {
+            let position = u64::try_from(entry.position).ok()?;
+            (begin < position && position < size).then_some((position, entry.offset))
+        });
+        let (end, upper_bound_offset) = end.unwrap_or((size, self.offsets.end));
+        Some(ByteRange { begin, end, upper_bound_offset })
     }
-    let size = segment.log_size_bytes();
-    let entries = indexes.offset_entries();
-    let last = entries.count().checked_sub(1).and_then(|slot| entries.get(slot));
-    // Of the two ends that which comes first, as slots: behind the last slot is the segment's end.
-    let mut end_slot = entries.count();
-    let begin = Some(indexes.lookup_offset(offset)).filter(|begin| *begin < size).unwrap_or(0);
-    if last.is_some_and(|last| last.offset >= limit_offset.saturating_sub(1)) {
-        let holds_last = entries.slot_from_offset(limit_offset.saturating_sub(1));
-        end_slot = end_slot.min(holds_last.saturating_add(1));
-    }
-    // At least one entry behind the one where it begins.
-    let least = begin.saturating_add(max_bytes.max(1));
-    let least = i64::try_from(least).unwrap_or(i64::MAX);
-    if last.is_some_and(|last| i64::from(last.position) >= least) {
-        end_slot = end_slot.min(entries.slot_from_position(least));
-    }
-    let end = entries.get(end_slot).and_then(|entry| {
-        let position = u64::try_from(entry.position).ok()?;
-        (begin < position && position < size).then_some((position, entry.offset))
-    });
-    let (end, upper_bound_offset) = end.unwrap_or((size, segment_end));
-    Some(ByteRange { begin, end, upper_bound_offset })
 }
 
 #[cfg(test)]

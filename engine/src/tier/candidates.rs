@@ -237,6 +237,42 @@ impl UploadView<'_> {
         })
     }
 
+    /// Says of all segments what [`why_not`](Self::why_not) says of each, as runs of slots that
+    /// follow each other: in order, and each slot once.
+    pub fn runs(
+        &self,
+        answer: &UploadAnswer,
+        now_ms: i64,
+        mut tell: impl FnMut(Range<usize>, Option<NotEligible>),
+    ) {
+        let mut from = 0;
+        let mut run = |end: usize, reason| {
+            if from < end {
+                tell(from..end, reason);
+                from = end;
+            }
+        };
+        let Some(active) = self.bases.len().checked_sub(1) else { return };
+        if answer.stop == NotEligible::Inconsistent {
+            return run(self.bases.len(), Some(NotEligible::Inconsistent));
+        }
+        let behind = |offset: i64| {
+            let nexts = self.bases.get(1..).unwrap_or_default();
+            nexts.partition_point(|next| *next <= offset)
+        };
+        let slots = answer.slots().start.min(active)..answer.slots().end.min(active);
+        let copied = behind(self.copied_offset.saturating_add(1));
+        run(copied.min(slots.start), Some(NotEligible::AlreadyCopied));
+        run(slots.start, Some(NotEligible::BeforeLogStart));
+        run(slots.end, None);
+        for slot in slots.end..behind(self.last_stable_offset).min(active) {
+            let reason = self.wait(slot, now_ms).unwrap_or(NotEligible::Behind);
+            run(slot.saturating_add(1), Some(reason));
+        }
+        run(active, Some(NotEligible::AboveLastStable));
+        run(self.bases.len(), Some(NotEligible::Active));
+    }
+
     /// The bytes of the logs of some segments, without the active one's.
     #[must_use]
     pub fn size_of(&self, slots: Range<usize>) -> u64 {

@@ -52,7 +52,7 @@ pub mod view;
 pub use aborted::{collect_remote_aborted, next_with_txn_index, remote_aborted_transactions};
 pub use aux_build::{AuxError, AuxErrorKind, AuxInstalled, AuxJob, AuxPlace, AuxRemote, AuxResult};
 pub use aux_bulk::{AuxLimits, build_aux_bulk};
-pub use byte_range::{ByteRange, byte_range};
+pub use byte_range::{ByteRange, SegmentBounds, byte_range};
 pub use candidates::{CopyLag, DamagedSegment, NotEligible, UploadAnswer, UploadView};
 pub use cold::{ColdLog, ColdOptions, StableFrom};
 pub use copy_quota::CopyQuota;

@@ -116,12 +116,124 @@ static void holds_an_engine(const std::string &home) {
     CHECK(engine.stop(5, 2) == 1 && engine.get() != nullptr);
 }
 
+static void asks_of_remote_storage() {
+    const std::int64_t bases[] = {0, 10, 20};
+    const std::uint64_t ends[] = {3};
+    std::uint8_t reasons[3];
+    silt_tier_columns_t columns = SILT_TIER_COLUMNS_INIT;
+    columns.partition_count = 1;
+    columns.segment_count = 3;
+    columns.base_offset = bases;
+    columns.segment_end = ends;
+    columns.reason = reasons;
+    siltstone::tier_eligible(columns);
+    CHECK(reasons[1] == SILT_WAITS_NOT && reasons[2] == SILT_WAITS_ACTIVE);
+
+    unsigned char transaction[34] = {0};
+    transaction[9] = 7;   // producer id
+    transaction[25] = 90; // last offset
+    silt_direct_request_t request = SILT_DIRECT_REQUEST_INIT;
+    request.end_offset = 99;
+    request.log_size_bytes = 1000;
+    request.transaction_index = transaction;
+    request.transaction_index_size_bytes = sizeof transaction;
+    request.offset = 50;
+    request.limit_offset = 100;
+    const siltstone::DirectRead found = siltstone::tier_direct_read(request);
+    CHECK(found.read.size_bytes == 1000 && found.read.next_offset == 100);
+    CHECK(found.aborted.size() == 1 && found.aborted[0].producer_id == 7);
+    try {
+        request.offset = 100;
+        static_cast<void>(siltstone::tier_direct_read(request));
+        CHECK(false);
+    } catch (const siltstone::Error &error) {
+        CHECK(error.code() == SILT_E_OUT_OF_RANGE);
+    }
+}
+
+static void uploads_and_rebuilds(const std::string &home) {
+    siltstone::Log log(home + "/wrapped-2");
+    unsigned char bytes[256];
+    silt_append_t request = SILT_APPEND_INIT;
+    for (int i = 0; i < 4; i++) {
+        const std::size_t size = make_batch(bytes, 0, 1000 + i, -1, 0, 40);
+        static_cast<void>(log.append_leader(bytes, size, request));
+    }
+    static_cast<void>(log.roll(0));
+    static_cast<void>(log.set_high_watermark(4));
+    silt_upload_options_t options = SILT_UPLOAD_OPTIONS_INIT;
+    options.topic_id[3] = 5;
+    siltstone::Upload upload(log, 0, 4, options);
+    siltstone::Upload moved(std::move(upload));
+    CHECK(moved.is_intact() && !upload.is_intact() && moved.parts().size() == 5);
+    siltstone::RemoteRecord segment = moved.segment();
+    CHECK(segment.topic() == "wrapped" && segment.epochs().size() == 1);
+    CHECK(segment.custom().empty() && segment.fields().custom_size_bytes == -1);
+    segment.set_custom({1, 2, 3});
+    const std::vector<std::uint8_t> value = segment.encode();
+    siltstone::RemoteRecord read = siltstone::RemoteRecord::decode(value.data(), value.size());
+    CHECK(read.topic() == "wrapped" && read.custom().size() == 3 && read.encode() == value);
+    CHECK(read.fields().end_offset == 3 && read.fields().state == SILT_REMOTE_COPY_STARTED);
+    read.set_topic("other");
+    read.set_epochs({{0, 1, 0}, {2, 0, 0}});
+    try {
+        static_cast<void>(read.encode());
+        CHECK(false);
+    } catch (const siltstone::Error &error) {
+        CHECK(error.code() == SILT_E_INVALID_ARGUMENT);
+    }
+
+    const silt_remote_record_t record = segment.get();
+    const std::string dir = home + "/wrapped-3";
+    std::vector<silt_rebuild_t> items = {{nullptr, dir.c_str(), &record, 0, 0, 0, 0, 0, 0}};
+    silt_rebuild_options_t rebuild = SILT_REBUILD_OPTIONS_INIT;
+    rebuild.store_dir = home.c_str();
+    CHECK(siltstone::tier_rebuild(items, rebuild)[0] == SILT_E_NOT_FOUND);
+}
+
+static void decides_for_replicas() {
+    silt_bounds_t bounds = SILT_BOUNDS_INIT;
+    bounds.log_end_offset = 7;
+    bounds.high_watermark = 5;
+    silt_fetch_state_t state = {0, 0, 0, 0, 0, 0};
+    silt_follower_event_t event = SILT_FOLLOWER_EVENT_INIT;
+    event.kind = SILT_EVENT_NEW_LEADER;
+    event.fetch_offset = INT64_MIN;
+    CHECK(siltstone::follower_step(bounds, state, event).kind == SILT_ACTION_ADOPT);
+    CHECK(state.fetch_offset == 5 && (state.flags & SILT_FETCH_STATE_THERE) != 0);
+    event.kind = SILT_EVENT_LOG_FAILED;
+    CHECK(siltstone::follower_step(bounds, state, event).kind == SILT_ACTION_FAIL);
+    CHECK(state.flags == 0);
+    CHECK(siltstone::leader_fetch(bounds, true, 6, -1, -1).kind == SILT_VERDICT_SERVE);
+    CHECK(siltstone::leader_fetch(bounds, false, 8, -1, -1).error_code == 1);
+
+    const std::int32_t committed[] = {1, 2};
+    silt_isr_t isr = SILT_ISR_INIT;
+    isr.committed = committed;
+    isr.committed_count = isr.replica_count = 2;
+    isr.min_insync_replicas = 2;
+    isr.log_end_offset = 9;
+    const std::vector<silt_progress_t> followers = {{0, 4, 0, 0, -1, -1, 1, 2, 0}};
+    CHECK(siltstone::isr_watermark(isr, followers).high_watermark == 4);
+    CHECK(siltstone::isr_verdicts(isr, followers)[0] == SILT_FOLLOWER_MEMBER);
+    try {
+        isr.change = 9;
+        static_cast<void>(siltstone::isr_verdicts(isr, followers));
+        CHECK(false);
+    } catch (const siltstone::Error &error) {
+        CHECK(error.code() == SILT_E_INVALID_ARGUMENT);
+    }
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     owns_what_it_opens(argv[1]);
     throws_what_fails(argv[1]);
     holds_an_index(argv[1]);
     holds_an_engine(argv[1]);
+    asks_of_remote_storage();
+    uploads_and_rebuilds(argv[1]);
+    decides_for_replicas();
     puts("ok");
     return 0;
 }

@@ -250,6 +250,12 @@ proptest! {
         let expected: Vec<bool> =
             (0..view.bases.len()).map(|slot| answer.slots().contains(&slot)).collect();
         prop_assert_eq!(is_candidate, expected);
+        let mut told = Vec::new();
+        view.runs(&answer, 50, |run, reason| {
+            assert!(run.start == told.len() && run.start < run.end);
+            told.resize(run.end, reason);
+        });
+        prop_assert_eq!(&told, &reasons);
         // The first that waits says why by itself, and is not only behind another.
         if let Some(reason) = reasons.get(answer.slots().end) {
             prop_assert_eq!(*reason, Some(answer.stop));

@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.UUID;
@@ -37,7 +38,9 @@ public final class LogOptions {
 
     /** A setting of the topic, by Kafka's name and in its text form. */
     public LogOptions config(String name, String value) {
-        configs.put(Objects.requireNonNull(name), Objects.requireNonNull(value));
+        synchronized (configs) {
+            configs.put(Objects.requireNonNull(name), Objects.requireNonNull(value));
+        }
         return this;
     }
 
@@ -91,10 +94,15 @@ public final class LogOptions {
 
     /** As the struct of the header. */
     MemorySegment write(Arena arena) {
+        // The count must be that of the array, whatever another thread adds meanwhile.
+        List<Map.Entry<String, String>> configs;
+        synchronized (this.configs) {
+            configs = List.copyOf(this.configs.entrySet());
+        }
         MemorySegment out = arena.allocate(Layouts.LOG_OPTIONS);
         out.set(JAVA_INT, at("struct_size"), Math.toIntExact(out.byteSize()));
         out.set(JAVA_INT, at("flags"), flags);
-        out.set(ADDRESS, at("configs"), writeConfigs(arena));
+        out.set(ADDRESS, at("configs"), writeConfigs(arena, configs));
         out.set(JAVA_INT, at("config_count"), configs.size());
         out.set(JAVA_INT, at("io"), io.ordinal());
         out.set(JAVA_LONG, at("recovery_point"), recoveryPoint);
@@ -108,10 +116,11 @@ public final class LogOptions {
         return out;
     }
 
-    private MemorySegment writeConfigs(Arena arena) {
+    private static MemorySegment writeConfigs(
+            Arena arena, List<Map.Entry<String, String>> configs) {
         MemorySegment all = arena.allocate(Layouts.CONFIG, configs.size());
         long position = 0;
-        for (Map.Entry<String, String> config : configs.entrySet()) {
+        for (Map.Entry<String, String> config : configs) {
             MemorySegment one = all.asSlice(position, Layouts.CONFIG);
             one.set(ADDRESS, Layouts.at(Layouts.CONFIG, "name"),
                     Memory.text(arena, config.getKey()));

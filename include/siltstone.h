@@ -41,13 +41,14 @@
  *     silt_index_t        any number of look-ups; one that writes, as above
  *     silt_ring_t         any that submit, and one that polls
  *     silt_upload_t       any
+ *     silt_dir_t          any; a second long call gets SILT_E_CONFLICT and nothing happens
  *     leases              any
  *     plain structs       the caller's business
  *
  * No call may run on an object while another thread closes it, or after that: what is found out of
  * such misuse gets SILT_E_CLOSED. Leases and the ranges that they keep open outlive the log. The
- * library starts no thread but those that a call is asked to use, which end with it, and calls
- * nobody but the progress function that it is given, on the caller's thread. It keeps no errors
+ * library starts no thread but those that a call is asked to use, with a progress function too,
+ * and that end with it. It calls nobody but the progress function that it is given, on the caller's thread. It keeps no errors
  * or objects by thread, has no signal handler, and prints nothing but, on standard error, the place
  * of a fault of its own (SILT_E_BUG). After fork() the objects of the parent cannot be used in the
  * child: SILT_E_FORKED.
@@ -1729,6 +1730,209 @@ SILT_API silt_status_t silt_partition_step(const silt_partition_t *partition,
                                            const silt_partition_event_t *event,
                                            silt_partition_t *out, int32_t *outcome,
                                            silt_error_t *err);
+
+/* ---- Log directories at rest -------------------------------------------------------------------------- */
+
+/*
+ * Log directories that no broker has open. What the last verification or recovery has found stays in
+ * the object and is read by silt_dir_problems, _recoveries and _plan. While one of these works, a
+ * second one on the same object, from another thread or from the progress function, gets
+ * SILT_E_CONFLICT.
+ */
+typedef struct silt_dir silt_dir_t;
+
+typedef struct silt_dir_options {
+    uint32_t struct_size;
+    uint32_t io; /* SILT_IO_ */
+} silt_dir_options_t;
+
+#define SILT_DIR_OPTIONS_INIT { SILT_SIZE_OF(silt_dir_options_t), 0 }
+
+/* Opens the directories of a broker's log.dirs. Nothing is locked or written. NULL options: the
+ * defaults. SILT_E_IO or SILT_E_NOT_FOUND for one that cannot be listed. */
+SILT_API silt_status_t silt_dir_open(const char *const *paths, uint32_t count,
+                                     const silt_dir_options_t *options, silt_dir_t **dir,
+                                     silt_error_t *err);
+
+/* Gives the object back. NULL is fine. */
+SILT_API void silt_dir_close(silt_dir_t *dir);
+
+enum {
+    SILT_PARTITION_DIR_CLEAN = 1,  /* its log directory was stopped cleanly */
+    SILT_PARTITION_DIR_LOCKED = 2, /* a broker is running on its log directory */
+    SILT_PARTITION_DIR_FUTURE = 4  /* a copy that is to replace the partition of another directory */
+};
+
+/* A partition that a broker would load. */
+typedef struct silt_partition_dir {
+    uint32_t dir;             /* the number of its log directory */
+    int32_t partition;
+    uint32_t flags;           /* SILT_PARTITION_DIR_ */
+    uint32_t reserved;
+    int64_t log_start_offset; /* by the checkpoint; -1 where it says none */
+    uint64_t log_size_bytes;
+    char topic[256];
+} silt_partition_dir_t;
+
+/* The partitions, by directory and name, as they are now. */
+SILT_API silt_status_t silt_dir_scan(const silt_dir_t *dir, silt_partition_dir_t *out,
+                                     uint32_t capacity, uint32_t *count, silt_error_t *err);
+
+/*
+ * Hears how far a long call is: about fifty times a second, on the thread that called; the work is
+ * done by others meanwhile, which end with the call. Anything but 0 ends the call with
+ * SILT_E_CANCELLED, and is detail_code of the error.
+ */
+typedef int32_t (*silt_progress_fn)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
+
+enum {
+    SILT_SEVERITY_NOTICE = 0,
+    SILT_SEVERITY_REPAIRABLE = 1, /* a derived file is wrong and can be made anew */
+    SILT_SEVERITY_CORRUPT = 2,    /* bytes of the log itself are wrong */
+    SILT_SEVERITY_REFUSED = 3     /* nothing can be said */
+};
+
+#define SILT_NO_PARTITION UINT32_MAX
+
+typedef struct silt_problem {
+    uint32_t dir;      /* the number of the log directory */
+    uint32_t number;   /* of the partition, as silt_dir_scan or silt_dir_recoveries counts them;
+                        * SILT_NO_PARTITION: the directory itself */
+    uint32_t severity; /* SILT_SEVERITY_ */
+    uint32_t reserved;
+    int64_t position;  /* -1 where it has none */
+    int64_t offset;    /* -1 where it has none */
+    char code[32];     /* as the command line prints it, such as "torn_batch" */
+    char file[128];
+    char detail[256];  /* a sentence, cut where it is too long */
+} silt_problem_t;
+
+/* What the last verification or recovery has found. */
+SILT_API silt_status_t silt_dir_problems(const silt_dir_t *dir, silt_problem_t *out,
+                                         uint32_t capacity, uint32_t *count, silt_error_t *err);
+
+enum {
+    SILT_VERIFY_BATCHES = 1 /* look at headers and checksums, and not at every record */
+};
+
+typedef struct silt_verify_options {
+    uint32_t struct_size;
+    uint32_t flags;   /* SILT_VERIFY_ */
+    int64_t now_ms;   /* 0: no timestamp lies in the future */
+    uint32_t threads; /* 0: 1 */
+    uint32_t reserved;
+} silt_verify_options_t;
+
+#define SILT_VERIFY_OPTIONS_INIT { SILT_SIZE_OF(silt_verify_options_t), 0, 0, 0, 0 }
+
+/* Reads everything and writes nothing. What is wrong is no error: *problem_count, which may be NULL,
+ * gets how much there is. `progress` may be NULL. */
+SILT_API silt_status_t silt_dir_verify(const silt_dir_t *dir, const silt_verify_options_t *options,
+                                       silt_progress_fn progress, void *ctx,
+                                       uint32_t *problem_count, silt_error_t *err);
+
+enum {
+    SILT_TOPIC_REMOTE_STORAGE = 1 /* the log may start before its first local segment */
+};
+
+/* What recovery must know of a topic. */
+typedef struct silt_topic_settings {
+    const char *topic;             /* NULL: all that are not named */
+    uint32_t index_interval_bytes; /* 0: Kafka's default */
+    uint32_t index_size_bytes_max; /* 0: Kafka's default */
+    uint32_t flags;                /* SILT_TOPIC_ */
+    uint32_t reserved;
+} silt_topic_settings_t;
+
+enum {
+    SILT_RECOVER_REPAIR = 1,       /* do it; without this it is only planned */
+    SILT_RECOVER_ALL = 2,          /* read every batch */
+    SILT_RECOVER_ALLOW_LOSS = 4,   /* whole batches behind damage may be cut away */
+    SILT_RECOVER_DISCARD_LOST = 8, /* what is cut is not kept in .log.lost files */
+    SILT_RECOVER_TAKE_FOR_CLEAN = 16
+};
+
+typedef struct silt_recover_options {
+    uint32_t struct_size;
+    uint32_t flags; /* SILT_RECOVER_ */
+    int64_t now_ms;
+    const char *quarantine; /* where refused partitions are moved; NULL: they stay */
+    const silt_topic_settings_t *topics;
+    uint32_t topic_count;
+    uint32_t threads; /* 0: 1 */
+    int64_t producer_expiration_ms; /* 0: a day */
+} silt_recover_options_t;
+
+#define SILT_RECOVER_OPTIONS_INIT \
+    { SILT_SIZE_OF(silt_recover_options_t), 0, 0, NULL, NULL, 0, 0, 0 }
+
+/*
+ * Finds what must be done so that a broker can start on directories that were not stopped cleanly,
+ * and with SILT_RECOVER_REPAIR does it. What comes of a partition is no error and stops no other.
+ * Errors: SILT_E_CONFLICT when a broker holds a directory that is to be repaired; SILT_E_CANCELLED:
+ * what was done until then is told, and is done.
+ */
+SILT_API silt_status_t silt_dir_recover(const silt_dir_t *dir,
+                                        const silt_recover_options_t *options,
+                                        silt_progress_fn progress, void *ctx, silt_error_t *err);
+
+/* The same without a function: each call does one log directory, and *dirs_left, which may be NULL,
+ * says how many are left. 0: the next call begins anew. */
+SILT_API silt_status_t silt_dir_recover_step(const silt_dir_t *dir,
+                                             const silt_recover_options_t *options,
+                                             uint32_t *dirs_left, silt_error_t *err);
+
+enum {
+    SILT_RECOVERY_SOUND = 0,       /* it is fit to start, or would be */
+    SILT_RECOVERY_REFUSED = 1,     /* it was left as it is: see reason */
+    SILT_RECOVERY_QUARANTINED = 2, /* it was refused and moved */
+    SILT_RECOVERY_FAILED = 3       /* it could not be read or written: see status */
+};
+
+typedef struct silt_recovery {
+    uint32_t dir;
+    int32_t partition;      /* -1: the folder is none of a partition */
+    uint32_t outcome;       /* SILT_RECOVERY_ */
+    silt_status_t status;
+    int64_t log_start_offset;
+    int64_t log_end_offset; /* as they will be */
+    int64_t last_stable_offset;
+    int64_t cut_offset;     /* the first offset that goes; -1: none */
+    uint64_t cut_bytes;
+    uint64_t bytes_read;
+    uint32_t step_count;
+    uint32_t problem_count;
+    char topic[256];
+    char reason[256];
+} silt_recovery_t;
+
+/* What came of each partition, by directory and name. */
+SILT_API silt_status_t silt_dir_recoveries(const silt_dir_t *dir, silt_recovery_t *out,
+                                           uint32_t capacity, uint32_t *count, silt_error_t *err);
+
+enum {
+    SILT_STEP_REMOVE = 0,  /* the file */
+    SILT_STEP_RENAME = 1,  /* to what stands in detail */
+    SILT_STEP_WRITE = 2,   /* a small file anew */
+    SILT_STEP_SHORTEN = 3, /* a small file to size_bytes */
+    SILT_STEP_CUT = 4,     /* size_bytes of a log from position on: the records from offset on */
+    SILT_STEP_SPLIT = 5    /* a segment begins at position, with offset */
+};
+
+/* One change that recovery makes, or would make. */
+typedef struct silt_plan_step {
+    uint32_t number;     /* of the partition, as silt_dir_recoveries counts them */
+    uint32_t kind;       /* SILT_STEP_ */
+    int64_t offset;      /* -1 where it has none */
+    int64_t position;    /* -1 where it has none */
+    uint64_t size_bytes;
+    char file[128];
+    char detail[256];
+} silt_plan_step_t;
+
+/* The changes, by partition and in the order in which they are made. */
+SILT_API silt_status_t silt_dir_plan(const silt_dir_t *dir, silt_plan_step_t *out,
+                                     uint32_t capacity, uint32_t *count, silt_error_t *err);
 
 #ifdef __cplusplus
 }

@@ -705,6 +705,91 @@ inline std::vector<std::uint8_t> isr_verdicts(const silt_isr_t &isr,
     return verdicts;
 }
 
+/// Log directories that no broker has open.
+class Dir {
+public:
+    explicit Dir(const std::vector<std::string> &paths,
+                 const silt_dir_options_t *options = nullptr) {
+        std::vector<const char *> texts;
+        for (const std::string &path : paths) {
+            texts.push_back(path.c_str());
+        }
+        detail::check([&](silt_error_t *error) {
+            return silt_dir_open(texts.data(), static_cast<std::uint32_t>(texts.size()), options,
+                                 &dir_, error);
+        });
+    }
+    Dir(Dir &&other) noexcept : dir_(std::exchange(other.dir_, nullptr)) {}
+    Dir &operator=(Dir &&other) noexcept {
+        std::swap(dir_, other.dir_);
+        return *this;
+    }
+    Dir(const Dir &) = delete;
+    Dir &operator=(const Dir &) = delete;
+    ~Dir() { silt_dir_close(dir_); }
+
+    std::vector<silt_partition_dir_t> scan() const {
+        return detail::all<silt_partition_dir_t>(
+            [&](silt_partition_dir_t *out, std::uint32_t capacity, std::uint32_t *count,
+                silt_error_t *error) { return silt_dir_scan(dir_, out, capacity, count, error); });
+    }
+
+    /// What is wrong.
+    std::vector<silt_problem_t> verify(const silt_verify_options_t &options,
+                                       silt_progress_fn progress = nullptr, void *ctx = nullptr) {
+        detail::check([&](silt_error_t *error) {
+            return silt_dir_verify(dir_, &options, progress, ctx, nullptr, error);
+        });
+        return problems();
+    }
+
+    /// What came of each partition; without SILT_RECOVER_REPAIR what would.
+    std::vector<silt_recovery_t> recover(const silt_recover_options_t &options,
+                                         silt_progress_fn progress = nullptr,
+                                         void *ctx = nullptr) {
+        detail::check([&](silt_error_t *error) {
+            return silt_dir_recover(dir_, &options, progress, ctx, error);
+        });
+        return recoveries();
+    }
+
+    /// Recovers the next directory; how many are left.
+    std::uint32_t recover_step(const silt_recover_options_t &options) {
+        std::uint32_t left = 0;
+        detail::check([&](silt_error_t *error) {
+            return silt_dir_recover_step(dir_, &options, &left, error);
+        });
+        return left;
+    }
+
+    std::vector<silt_problem_t> problems() const {
+        return detail::all<silt_problem_t>(
+            [&](silt_problem_t *out, std::uint32_t capacity, std::uint32_t *count,
+                silt_error_t *error) {
+                return silt_dir_problems(dir_, out, capacity, count, error);
+            });
+    }
+
+    std::vector<silt_recovery_t> recoveries() const {
+        return detail::all<silt_recovery_t>(
+            [&](silt_recovery_t *out, std::uint32_t capacity, std::uint32_t *count,
+                silt_error_t *error) {
+                return silt_dir_recoveries(dir_, out, capacity, count, error);
+            });
+    }
+
+    std::vector<silt_plan_step_t> plan() const {
+        return detail::all<silt_plan_step_t>(
+            [&](silt_plan_step_t *out, std::uint32_t capacity, std::uint32_t *count,
+                silt_error_t *error) { return silt_dir_plan(dir_, out, capacity, count, error); });
+    }
+
+    silt_dir_t *get() const noexcept { return dir_; }
+
+private:
+    silt_dir_t *dir_ = nullptr;
+};
+
 } // namespace siltstone
 
 #endif // SILTSTONE_HPP

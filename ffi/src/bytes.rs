@@ -175,7 +175,8 @@ pub unsafe extern "C" fn silt_segment_rebuild(
     unsafe { guard(err, body) }
 }
 
-fn settings(interval_bytes: u32, size_bytes_max: u32) -> IndexSettings {
+/// The shape of indexes; 0 for Kafka's defaults.
+pub fn settings(interval_bytes: u32, size_bytes_max: u32) -> IndexSettings {
     let defaults = IndexSettings::default();
     let max_size_bytes = usize::try_from(size_bytes_max).unwrap_or(usize::MAX);
     IndexSettings {

@@ -24,6 +24,8 @@ pub const INVALID_ARGUMENT: Status = -5;
 pub const UNSUPPORTED: Status = -7;
 /// `SILT_E_CLOSED`.
 pub const CLOSED: Status = -9;
+/// `SILT_E_CANCELLED`.
+pub const CANCELLED: Status = -10;
 /// `SILT_E_SHORT_BUFFER`.
 pub const SHORT_BUFFER: Status = -11;
 /// `SILT_E_BUG`.
@@ -74,6 +76,8 @@ pub enum Failure {
     Append(AppendError),
     /// The call itself is not right.
     Call(Status, &'static str),
+    /// The caller's function ended the call with this value.
+    Cancelled(i32),
 }
 
 impl From<Error> for Failure {
@@ -109,7 +113,7 @@ pub fn name_of(status: Status) -> &'static [u8] {
         UNSUPPORTED => b"SILT_E_UNSUPPORTED\0",
         -8 => b"SILT_E_LIMIT\0",
         CLOSED => b"SILT_E_CLOSED\0",
-        -10 => b"SILT_E_CANCELLED\0",
+        CANCELLED => b"SILT_E_CANCELLED\0",
         SHORT_BUFFER => b"SILT_E_SHORT_BUFFER\0",
         BUG => b"SILT_E_BUG\0",
         FORKED => b"SILT_E_FORKED\0",
@@ -176,6 +180,7 @@ impl Failure {
                 _ => INVALID_ARGUMENT,
             },
             Failure::Call(status, _) => *status,
+            Failure::Cancelled(_) => CANCELLED,
         }
     }
 
@@ -187,6 +192,7 @@ impl Failure {
             }
             Failure::Append(error) => (detail_of(error), 0),
             Failure::Call(..) => (0, 0),
+            Failure::Cancelled(value) => (*value, 0),
         }
     }
 
@@ -199,7 +205,7 @@ impl Failure {
         let mut told = SiltError { code, ..SiltError::new() };
         let engine = match self {
             Failure::Engine(error) | Failure::Append(AppendError::Failed(error)) => Some(error),
-            Failure::Append(_) | Failure::Call(..) => None,
+            Failure::Append(_) | Failure::Call(..) | Failure::Cancelled(_) => None,
         };
         if let Some(error) = engine {
             told.os_errno = error.errno().unwrap_or(0);
@@ -214,6 +220,11 @@ impl Failure {
                 write_text(&mut told.message, format_args!("{error}"));
             }
             Failure::Call(_, why) => write_text(&mut told.message, format_args!("{why}")),
+            Failure::Cancelled(value) => {
+                told.detail_code = *value;
+                let why = format_args!("the progress function ended the call with {value}");
+                write_text(&mut told.message, why);
+            }
         }
         // SAFETY: the caller's promise.
         unsafe { told.write_to(err) };

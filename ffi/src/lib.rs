@@ -9,6 +9,7 @@
 #![allow(clippy::missing_safety_doc)]
 
 mod bytes;
+mod dir;
 mod engine;
 mod error;
 mod fork;

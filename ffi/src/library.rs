@@ -82,6 +82,7 @@ pub extern "C" fn silt_test_layouts() -> *const c_char {
             crate::types::layouts(),
             crate::tier::types::layouts(),
             crate::replica::types::layouts(),
+            crate::dir::types::layouts(),
         ];
         CString::new(parts.join("\n")).unwrap_or_default()
     };

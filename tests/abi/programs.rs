@@ -119,6 +119,11 @@ fn replicas_decide_by_the_rules_of_the_engine() {
 }
 
 #[test]
+fn directories_at_rest_are_looked_at_and_repaired() {
+    Program::from_file("dir.c", &[]).run_in_a_directory();
+}
+
+#[test]
 fn one_appends_and_many_read() {
     Program::from_file("threads.c", &[]).run_in_a_directory();
 }
@@ -147,6 +152,7 @@ fn sanitizers_of_the_host_find_nothing() {
         "tier.c",
         "upload.c",
         "replica.c",
+        "dir.c",
         "threads.c",
         "wrapper.cpp",
     ];

@@ -3,6 +3,7 @@
 
 #include "check.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void owns_what_it_opens(const std::string &home) {
@@ -225,6 +226,26 @@ static void decides_for_replicas() {
     }
 }
 
+static void repairs_directories(const std::string &home) {
+    CHECK(mkdir((home + "/rest").c_str(), 0755) == 0);
+    { siltstone::Log log(home + "/rest/orders-0"); }
+    siltstone::Dir made({home + "/rest"});
+    siltstone::Dir dir(std::move(made));
+    CHECK(dir.scan().size() == 1 && dir.get() != nullptr);
+    silt_verify_options_t verify = SILT_VERIFY_OPTIONS_INIT;
+    CHECK(dir.verify(verify).size() == dir.problems().size());
+    silt_recover_options_t recover = SILT_RECOVER_OPTIONS_INIT;
+    CHECK(dir.recover(recover)[0].outcome == SILT_RECOVERY_SOUND);
+    CHECK(dir.plan().size() == dir.recoveries()[0].step_count);
+    CHECK(dir.recover_step(recover) == 0);
+    try {
+        siltstone::Dir missing({home + "/nowhere"});
+        CHECK(false);
+    } catch (const siltstone::Error &error) {
+        CHECK(error.code() == SILT_E_NOT_FOUND);
+    }
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     owns_what_it_opens(argv[1]);
@@ -234,6 +255,7 @@ int main(int argc, char **argv) {
     asks_of_remote_storage();
     uploads_and_rebuilds(argv[1]);
     decides_for_replicas();
+    repairs_directories(argv[1]);
     puts("ok");
     return 0;
 }

@@ -1,0 +1,8 @@
+//! Log directories that nobody has open: what is there, is it sound, make it fit to start.
+
+mod object;
+mod progress;
+mod recover;
+mod scan;
+pub mod types;
+mod verify;

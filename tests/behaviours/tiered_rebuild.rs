@@ -544,6 +544,14 @@ fn a_log_that_is_written_to_meanwhile_is_left_as_it_is() {
     )
     .unwrap();
     let staged = follower.log().stage_aux(&state).unwrap();
+    let files = follower.files();
+    // A second install keeps off, and leaves alone what is not its own.
+    assert_eq!(follower.log().stage_aux(&state).unwrap_err().kind(), Kind::Conflict);
+    assert_eq!(follower.log().install_aux(&state, NOW_MS).unwrap_err().kind(), Kind::Conflict);
+    let refused = build(&follower, &remote, &segment, 30).unwrap_err();
+    assert_eq!(refused.error().kind(), Kind::Conflict);
+    assert_eq!(follower.files(), files);
+    assert!(!follower.log().is_failed());
     follower.lead(&records(1));
     let error = follower.log().put_aux_in_place(&state, staged, NOW_MS).unwrap_err();
     assert_eq!(error.kind(), Kind::Conflict);

@@ -343,6 +343,48 @@ fn settling_is_cut_at_every_operation_too() {
 }
 
 #[test]
+fn a_rebuild_after_one_that_was_cut_is_cut_at_every_operation_too() {
+    // What was left was settled without its lines: the log was taken for one that starts at 900 and
+    // ends at 565, and was emptied.
+    let scene = Scene::new();
+    let is_marked = |disk: &SimDisk| disk.metadata(&dir(1).join("aux-rebuild.mark")).is_ok();
+    let left: Vec<(usize, SimDisk)> = (0..scene.operations().len())
+        .filter_map(|number| {
+            let disk = scene.disk.fork();
+            disk.crash_at(number.try_into().expect("a number"));
+            drop(scene.rebuild(&disk));
+            let left = disk.after_crash(5);
+            is_marked(&left).then_some((number, left))
+        })
+        .step_by(9)
+        .collect();
+    assert!(left.len() > 2, "{}", left.len());
+    let cuts: usize = left
+        .par_iter()
+        .map(|(number, left)| {
+            let trial = left.fork();
+            assert!(scene.rebuild(&trial).iter().all(Result::is_ok), "cut at {number}");
+            let count = trial.change_count();
+            for change in 0..count {
+                let again = left.fork();
+                again.crash_at_change(change);
+                drop(scene.rebuild(&again));
+                for seed in [0, 1, 5] {
+                    let when = format!("cut at {number}, then at change {change}, seed {seed}");
+                    let left = again.after_crash(seed);
+                    let rebuilt = scene.check_logs(&left.fork(), &when);
+                    if seed == 5 && change % 4 == 0 {
+                        scene.check_directory(&left, &rebuilt, &when);
+                    }
+                }
+            }
+            usize::try_from(count).expect("a count")
+        })
+        .sum();
+    println!("{cuts} cuts of {} rebuilds", left.len());
+}
+
+#[test]
 fn every_operation_fails_once_and_each_partition_is_as_before_or_rebuilt() {
     let scene = Scene::new();
     let operations = scene.operations();

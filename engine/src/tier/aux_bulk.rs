@@ -1,6 +1,7 @@
 //! How are thousands of replicas rebuilt from remote storage in one call?
 //!
-//! In waves, as many partitions as their objects fit into the memory that the caller allows:
+//! In waves, as many partitions as the caller allows, or as the objects of open logs fit into the
+//! memory that it allows; those of a directory are held until they are written:
 //!
 //! ```text
 //! read both objects of every job, those that jobs share once        \
@@ -36,7 +37,8 @@ use crate::log::bootstrap::{self, AuxStaged, AuxState};
 pub struct AuxLimits {
     /// Threads to work with; 1 is the caller's own. So many objects are read at once.
     pub threads: usize,
-    /// Bytes of objects that are held at once; each thread may go beyond it by one object.
+    /// Bytes of objects that are held at once for open logs; each thread may go beyond it by one
+    /// object.
     pub held_bytes_max: u64,
     /// Partitions that are made durable together.
     pub partitions_max: usize,
@@ -119,6 +121,7 @@ impl<'a> Bulk<'a> {
     fn run(&mut self) {
         let mut waiting = self.units();
         let mut homes = Homes::new(self.storage);
+        self.settle(&mut waiting, &mut homes);
         while !waiting.is_empty() {
             let (mut wave, later) = self.read(waiting);
             self.install(&mut wave, &mut homes);
@@ -164,6 +167,35 @@ impl<'a> Bulk<'a> {
         units
     }
 
+    /// Settles what an earlier call has left half done, directory by directory. The jobs of one
+    /// where that fails are told, and go.
+    fn settle(&mut self, waiting: &mut Vec<Unit>, homes: &mut Homes<'_>) {
+        let mut dirs: BTreeMap<PathBuf, Vec<&Path>> = BTreeMap::new();
+        for job in waiting.iter().flatten().filter_map(|number| self.jobs.get(*number)) {
+            if let AuxPlace::Dir(dir) = job.place {
+                dirs.entry(home_of(&job.place)).or_default().push(dir);
+            }
+        }
+        for (home, dirs) in dirs {
+            let Err(error) = homes.settle(&home, &dirs) else { continue };
+            homes.has_failed(&home);
+            for unit in &mut *waiting {
+                unit.retain(|number| {
+                    let job = self.jobs.get(*number);
+                    let is_there = job.is_some_and(|job| {
+                        matches!(job.place, AuxPlace::Dir(_)) && home_of(&job.place) == home
+                    });
+                    if is_there && let Some(slot) = self.results.get_mut(*number) {
+                        let copy = Error::new(error.kind(), error.to_string());
+                        *slot = Some(Err(AuxError::local(copy)));
+                    }
+                    !is_there
+                });
+            }
+        }
+        waiting.retain(|unit| !unit.is_empty());
+    }
+
     /// Reads and checks what the memory allows, and writes it beside; gives the rest back.
     fn read(&mut self, mut waiting: Vec<Unit>) -> (Vec<Ready<'a>>, Vec<Unit>) {
         let mut count = 0_usize;
@@ -180,7 +212,10 @@ impl<'a> Bulk<'a> {
                 return Err(unit);
             }
             let read = self.read_unit(&unit);
-            if let Ok(objects) = &read {
+            let is_open = |number: &usize| {
+                self.jobs.get(*number).is_some_and(|job| matches!(job.place, AuxPlace::Log(_)))
+            };
+            if let (Ok(objects), true) = (&read, unit.iter().any(is_open)) {
                 held.fetch_add(objects.bytes(), Ordering::Relaxed);
             }
             Ok(self.stage_unit(&unit, read))
@@ -231,6 +266,10 @@ impl<'a> Bulk<'a> {
             };
             let state = job.check(objects)?;
             let staged = self.stage(job, &state)?;
+            let state = match job.place {
+                AuxPlace::Log(_) => state,
+                AuxPlace::Dir(_) => state.without_snapshot(),
+            };
             let home = home_of(&job.place);
             let bytes_read = objects.bytes();
             Ok(Ready { number, job, home, state, bytes_read, staged, failure: None })
@@ -241,11 +280,7 @@ impl<'a> Bulk<'a> {
     /// Writes the new files of one partition beside the old.
     fn stage(&self, job: &AuxJob<'_>, state: &AuxState) -> AuxResult<Option<AuxStaged>> {
         let outcome = match job.place {
-            AuxPlace::Log(log) => log
-                .stage_aux(state)
-                .map(Some)
-                // What went wrong first is told.
-                .inspect_err(|_| drop(log.discard_aux())),
+            AuxPlace::Log(log) => log.stage_aux(state).map(Some),
             AuxPlace::Dir(dir) => self.stage_dir(dir, state).map(|()| None),
         };
         outcome.map_err(AuxError::local)
@@ -258,13 +293,10 @@ impl<'a> Bulk<'a> {
                     self.storage.set_owner(dir, &self.storage.metadata(home)?)?;
                 }
             }
-            Err(error) if error.kind() == Kind::Conflict => {
-                bootstrap::settle(self.storage, dir)?;
-            }
+            Err(error) if error.kind() == Kind::Conflict => {}
             Err(error) => return Err(error),
         }
         bootstrap::stage(self.storage, dir, state)
-            .inspect_err(|_| drop(bootstrap::clear(self.storage, dir)))
     }
 
     fn install(&self, wave: &mut [Ready<'a>], homes: &mut Homes<'_>) {
@@ -341,7 +373,7 @@ impl Ready<'_> {
     /// Takes back what was written beside. If that fails, the mark is settled at the next opening.
     fn discard(&mut self, storage: &dyn Storage) {
         let outcome = match self.job.place {
-            AuxPlace::Log(log) => log.discard_aux(),
+            AuxPlace::Log(log) => self.staged.take().map_or(Ok(()), |it| log.discard_aux(it)),
             AuxPlace::Dir(dir) => {
                 bootstrap::clear(storage, dir).and_then(|()| storage.sync_dir(dir))
             }
@@ -355,7 +387,7 @@ impl Ready<'_> {
         if self.failure.is_some() {
             return;
         }
-        let outcome = match (self.job.place, self.staged) {
+        let outcome = match (self.job.place, self.staged.take()) {
             (AuxPlace::Log(log), Some(staged)) => log.put_aux_in_place(&self.state, staged, now_ms),
             (AuxPlace::Log(_), None) => Ok(()),
             (AuxPlace::Dir(dir), _) => bootstrap::put_in_place(storage, dir, &self.state),

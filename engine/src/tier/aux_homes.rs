@@ -11,11 +11,14 @@ use crate::dir::files::{
     CLEAN_SHUTDOWN_FILE, LOG_START_FILE, RECOVERY_POINT_FILE, REPLICATION_FILE,
 };
 use crate::dir::recover::checkpoints::{
-    CHECKPOINT_BYTES_MAX, owner_of_dir, remove_marker, replace,
+    CHECKPOINT_BYTES_MAX, Checkpoints, owner_of_dir, remove_marker, replace,
 };
+use crate::dir::recover::group::Member;
+use crate::dir::recover::rebuilds::settle_rebuilds;
 use crate::error::{Kind, Result};
 use crate::io::Storage;
 use crate::log::FolderName;
+use crate::log::bootstrap::MARK_FILE;
 use crate::state::OffsetCheckpoint;
 use crate::state::meta::format_clean_shutdown;
 
@@ -51,6 +54,32 @@ impl<'a> Homes<'a> {
         Ok(())
     }
 
+    /// Settles the rebuilds of partitions that were interrupted in an earlier call, with the lines
+    /// of the checkpoints. One that cannot be settled keeps its mark, which has it refused.
+    pub(super) fn settle(&mut self, home: &Path, dirs: &[&Path]) -> Result<()> {
+        let is_marked = |dir: &&&Path| self.storage.metadata(&dir.join(MARK_FILE)).is_ok();
+        let members: Vec<Member> = (dirs.iter().filter(is_marked))
+            .map(|dir| {
+                let key = folder_of(dir).map(|folder| (folder.topic, folder.partition));
+                Member { dir: dir.to_path_buf(), key }
+            })
+            .collect();
+        if members.is_empty() {
+            return Ok(());
+        }
+        self.open(home)?;
+        let mut checkpoints = Checkpoints {
+            recovery_points: self.read(&home.join(RECOVERY_POINT_FILE))?,
+            log_starts: self.read(&home.join(LOG_START_FILE))?,
+            marker: None,
+        };
+        settle_rebuilds(self.storage, home, &members, &mut checkpoints)?;
+        if members.iter().any(|member| is_marked(&&&*member.dir)) {
+            self.has_failed(home);
+        }
+        Ok(())
+    }
+
     /// Writes what the checkpoints say of rebuilt partitions, durably.
     pub(super) fn write_lines(&self, home: &Path, lines: &[Line]) -> Result<()> {
         let like = owner_of_dir(self.storage, home)?;
@@ -58,9 +87,8 @@ impl<'a> Homes<'a> {
         for name in [LOG_START_FILE, RECOVERY_POINT_FILE, REPLICATION_FILE] {
             let mut checkpoint = self.read(&home.join(name))?;
             for (dir, log_start_offset, next_offset) in lines {
-                let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned());
                 // A directory of another name is none of Kafka's, and has no line.
-                let Some(folder) = folder.as_deref().and_then(FolderName::parse) else { continue };
+                let Some(folder) = folder_of(dir) else { continue };
                 let offset = if name == LOG_START_FILE { *log_start_offset } else { *next_offset };
                 checkpoint.set(&folder.topic, folder.partition, offset);
             }
@@ -97,4 +125,8 @@ impl<'a> Homes<'a> {
         let like = owner_of_dir(self.storage, home)?;
         replace(self.storage, home, CLEAN_SHUTDOWN_FILE, &format_clean_shutdown(-1), &like)
     }
+}
+
+fn folder_of(dir: &Path) -> Option<FolderName> {
+    FolderName::parse(&dir.file_name()?.to_string_lossy())
 }

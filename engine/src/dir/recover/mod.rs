@@ -7,7 +7,7 @@
 
 pub(crate) mod checkpoints;
 mod directory;
-pub(super) mod group;
+pub(crate) mod group;
 mod options;
 pub(crate) mod rebuilds;
 

@@ -14,8 +14,9 @@ use crate::log::inventory::EPOCH_FILE;
 use crate::log::log::{Log, Writer};
 use crate::segment::FileRole;
 
-/// What the log was when the new files were written: they may replace no other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The new files beside a log, and what the log was when they were written: they may replace no
+/// other. Whoever holds this is the only one who may take them back.
+#[derive(Debug, PartialEq, Eq)]
 pub struct AuxStaged {
     end_offset: i64,
     truncations: u64,
@@ -28,21 +29,15 @@ impl Log {
     /// [`build_aux_bulk`](crate::tier::build_aux_bulk)'s to do.
     ///
     /// # Errors
-    /// `InvalidArgument` for a log without remote storage; `Conflict`; `Closed`; what the disk
-    /// says. The log is as it was, or [has failed](Self::is_failed): then it is settled when it is
-    /// opened again.
+    /// `InvalidArgument` for a log without remote storage; `Conflict`, also while another install
+    /// is under way; `Closed`; what the disk says. The log is as it was, or
+    /// [has failed](Self::is_failed): then it is settled when it is opened again.
     pub fn install_aux(&self, state: &AuxState, now_ms: i64) -> Result<()> {
         // spec: follower-fetch 5.3, K6 to K8
         let storage = self.folder.storage();
-        let staged = match self.stage_aux(state) {
-            Ok(staged) => staged,
-            Err(error) => {
-                self.discard_aux()?;
-                return Err(error);
-            }
-        };
+        let staged = self.stage_aux(state)?;
         if let Err(error) = storage.sync_filesystem(&self.dir()) {
-            self.discard_aux()?;
+            self.discard_aux(staged)?;
             return Err(error);
         }
         self.put_aux_in_place(state, staged, now_ms)?;
@@ -54,7 +49,7 @@ impl Log {
     /// The first step: the new files and the mark, beside the old. Not durable yet.
     ///
     /// # Errors
-    /// As [`install_aux`](Self::install_aux); [`discard_aux`](Self::discard_aux) takes it back.
+    /// As [`install_aux`](Self::install_aux): nothing of it is left then, or the log has failed.
     pub fn stage_aux(&self, state: &AuxState) -> Result<AuxStaged> {
         if !self.config().remote_storage {
             let message = "the log has no remote storage to be rebuilt from";
@@ -64,19 +59,28 @@ impl Log {
         self.ready(&mut seat)?;
         let (storage, dir) = (self.folder.storage(), self.dir());
         let names = Names::list(&**storage, &dir)?;
-        let like = names.owner(&**storage, &dir)?;
-        stage_objects(&**storage, &dir, state, &like)?;
-        let mark = mark_of(state, names.segment_sizes(&**storage, &dir)?);
-        write(&**storage, &dir, MARK_FILE, &mark.format(), &like)?;
+        // The files beside the log are those of another install, which may be in place already.
+        names.check_unmarked(&dir)?;
+        let written = names.owner(&**storage, &dir).and_then(|like| {
+            stage_objects(&**storage, &dir, state, &like)?;
+            let mark = mark_of(state, names.segment_sizes(&**storage, &dir)?);
+            write(&**storage, &dir, MARK_FILE, &mark.format(), &like)
+        });
         let (end_offset, truncations) = (self.log_end_offset(), self.durable().truncations);
-        Ok(AuxStaged { end_offset, truncations })
+        let staged = AuxStaged { end_offset, truncations };
+        let Err(error) = written else { return Ok(staged) };
+        // Still in the seat: nobody else's files can be there.
+        let cleared = clear(&**storage, &dir);
+        drop(seat);
+        self.aux_synced(cleared.and_then(|()| storage.sync_dir(&dir)))?;
+        Err(error)
     }
 
     /// The second step, once the first is durable: the log begins anew. Not durable yet.
     ///
     /// # Errors
-    /// `Conflict` when the log is not the one that was staged: it stays as it is, and
-    /// [`discard_aux`](Self::discard_aux) is to be called. After what the disk says the log has
+    /// `Conflict` when the log is not the one that was staged, or when another thread writes to it:
+    /// it stays as it is, and nothing is left beside it. After what the disk says the log has
     /// failed.
     pub fn put_aux_in_place(&self, state: &AuxState, staged: AuxStaged, now_ms: i64) -> Result<()> {
         let outcome = self.take_settled_seat().and_then(|mut seat| {
@@ -95,7 +99,7 @@ impl Log {
                 .inspect_err(|_| self.is_failed.store(true, Ordering::Release))
         });
         if outcome.is_err() && !self.is_failed() {
-            self.discard_aux()?;
+            self.discard_aux(staged)?;
         }
         outcome
     }
@@ -127,7 +131,8 @@ impl Log {
     ///
     /// # Errors
     /// What the disk says: the log has failed, since the mark may come back.
-    pub fn discard_aux(&self) -> Result<()> {
+    pub fn discard_aux(&self, _staged: AuxStaged) -> Result<()> {
+        // The mark goes last, and as long as it is there nobody else stages: no seat is needed.
         let (storage, dir) = (self.folder.storage(), self.dir());
         self.aux_synced(clear(&**storage, &dir).and_then(|()| storage.sync_dir(&dir)))
     }

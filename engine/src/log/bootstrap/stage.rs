@@ -23,19 +23,20 @@ use crate::uuid::Uuid;
 ///
 /// # Errors
 /// `Conflict` when the partition is of another topic id, or is marked already; what the disk says.
+/// Nothing is left of what was written, if the disk lets it be removed.
 pub fn stage(storage: &dyn Storage, dir: &Path, state: &AuxState) -> Result<()> {
     let names = Names::list(storage, dir)?;
-    if names.is_marked {
-        let message = "a rebuild of this partition was interrupted and is not settled yet";
-        return Err(Error::new(Kind::Conflict, message).in_file(dir));
-    }
+    names.check_unmarked(dir)?;
     let topic_id = missing_topic_id(storage, dir, state.target.topic_id)?;
     let like = names.owner(storage, dir)?;
-    stage_objects(storage, dir, state, &like)?;
     let segments = names.segment_sizes(storage, dir)?;
     let mark = Mark { topic_id, ..mark_of(state, segments) };
-    stage_small(storage, dir, &mark, &like)?;
-    write(storage, dir, MARK_FILE, &mark.format(), &like)
+    let written = stage_objects(storage, dir, state, &like).and_then(|()| {
+        stage_small(storage, dir, &mark, &like)?;
+        write(storage, dir, MARK_FILE, &mark.format(), &like)
+    });
+    // What went wrong first is told.
+    written.inspect_err(|_| drop(clear(storage, dir)))
 }
 
 /// The two files that were fetched.
@@ -200,6 +201,15 @@ impl Names {
         }
         names.files.sort_by_key(|(file, _)| (file.offset, file.role));
         Ok(names)
+    }
+
+    /// The new files of an install that is under way are not to be written over.
+    pub(super) fn check_unmarked(&self, dir: &Path) -> Result<()> {
+        if self.is_marked {
+            let message = "another rebuild of this partition is under way, or was interrupted";
+            return Err(Error::new(Kind::Conflict, message).in_file(dir));
+        }
+        Ok(())
     }
 
     /// The segments by base offset, with the bytes of their logs.

@@ -70,6 +70,11 @@ impl AuxState {
         Ok(AuxState { target, epochs, snapshot, producer_count, first_open_offset })
     }
 
+    /// The same without the bytes of the snapshot, once they are on the disk.
+    pub(crate) fn without_snapshot(self) -> Self {
+        AuxState { snapshot: Arc::default(), ..self }
+    }
+
     /// Where the log begins.
     #[must_use]
     pub fn target(&self) -> &AuxTarget {

@@ -94,9 +94,10 @@ impl Log {
             truncations,
             lease: segment.lease(&self.folder)?,
         };
-        // It may have become the one that is written to, by a truncation.
-        let is_last = self.segments.load().last().is_some_and(|last| Arc::ptr_eq(last, segment));
-        if is_last || !files.is_intact() {
+        // It may have become the one that is written to, by a truncation, and have been sealed
+        // again at another offset.
+        let next = self.segments.load().higher(base_offset).map(|next| next.base_offset());
+        if next != Some(next_offset) || !files.is_intact() {
             let message = format!("the segment at {base_offset} is written to");
             return Err(refuse(Kind::Conflict, message));
         }

@@ -66,13 +66,26 @@ pub fn read_transactions(
     maps: MapMode,
     progress: &dyn Progress,
 ) -> Result<Transactions> {
+    read_before(storage, dir, i64::MAX, from_start, maps, progress)
+}
+
+/// The same as if the log ended at `until`: what is decided behind it is open.
+pub(crate) fn read_before(
+    storage: &dyn Storage,
+    dir: &Path,
+    until: i64,
+    from_start: bool,
+    maps: MapMode,
+    progress: &dyn Progress,
+) -> Result<Transactions> {
     let facts = LogFacts::read(storage, dir)?;
     let mut found = Transactions::default();
     let mut state = ReplayState::new();
     let mut start = facts.segments.first().map_or(0, |segment| segment.base_offset);
     found.end_offset = start;
     if !from_start && let Some(end) = facts.read_end(storage, maps)? {
-        if let Some((offset, from)) = newest_snapshot(storage, &facts, end.end_offset, &mut found) {
+        let end_offset = end.end_offset.min(until);
+        if let Some((offset, from)) = newest_snapshot(storage, &facts, end_offset, &mut found) {
             (start, state) = (offset, from);
             found.from_snapshot = Some(offset);
         }
@@ -80,7 +93,7 @@ pub fn read_transactions(
         read_indexes(storage, &facts, &mut found)?;
     }
     let mut replay =
-        Replay { storage, facts: &facts, state, start, from_start, maps, found: &mut found };
+        Replay { storage, facts: &facts, state, start, until, from_start, maps, found: &mut found };
     replay.run(progress)?;
     let state = replay.state;
     for (first_offset, producer_id) in state.ongoing() {
@@ -163,6 +176,8 @@ struct Replay<'a> {
     state: ReplayState,
     /// Batches before this offset are in the state already.
     start: i64,
+    /// The first offset that is not looked at.
+    until: i64,
     /// Whether aborted transactions are taken from their markers. Else they are known from the
     /// indexes.
     from_start: bool,
@@ -178,7 +193,8 @@ impl Replay<'_> {
             if progress.is_cancelled() {
                 return Err(Error::new(Kind::Cancelled, "cancelled"));
             }
-            if end > self.start && !self.segment(segment.base_offset)? {
+            let is_over = segment.base_offset >= self.until;
+            if is_over || (end > self.start && !self.segment(segment.base_offset)?) {
                 break;
             }
             progress.bytes(segment.log_size_bytes);
@@ -186,7 +202,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Applies one segment; `false` where damage ends it.
+    /// Applies one segment; `false` where damage ends it, or nothing more is looked at.
     fn segment(&mut self, base_offset: i64) -> Result<bool> {
         let name = self.facts.name_of(base_offset, FileRole::Log);
         let file = self.storage.open(&self.facts.dir.join(&name), OpenMode::Read)?;
@@ -195,9 +211,14 @@ impl Replay<'_> {
         let position =
             self.facts.position_before(self.storage, base_offset, self.start, &mut source);
         let (state, start, with_markers) = (&mut self.state, self.start, self.from_start);
+        let (until, mut is_over) = (self.until, false);
         let found = &mut *self.found;
         let mut visitor = |batch: ScannedBatch<'_>| {
             let header = batch.header;
+            if header.base_offset >= until {
+                is_over = true;
+                return Ok(ControlFlow::Break(()));
+            }
             found.end_offset = header.next_offset();
             if header.base_offset < start || !header.has_producer_id() {
                 return Ok(ControlFlow::Continue(()));
@@ -219,6 +240,9 @@ impl Replay<'_> {
             Ok(ControlFlow::Continue(()))
         };
         let end = scan(&mut source, position, u64::MAX, &mut visitor)?;
+        if is_over {
+            return Ok(false);
+        }
         let expected = self.found.end_offset;
         let damage = damage::examine(&mut source, end, base_offset, expected)?;
         let is_whole = damage.is_none();

@@ -11,7 +11,7 @@
 //! It reads, and changes nothing. The logs of all remote segments are read from end to end.
 // spec: tiered-faults T2, T4
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -34,6 +34,9 @@ use crate::state::{EventKind, LeaderEpochs, ProducerEvent, Snapshot};
 const PART_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of a log that are looked at at a time.
 const WINDOW_BYTES: usize = 1 << 20;
+
+/// The first offsets of open transactions, by producer.
+type Open = BTreeMap<i64, i64>;
 
 /// Compares the replica in `dir`, whose log starts at `log_start_offset`, with the segments in
 /// remote storage, and these with each other.
@@ -157,32 +160,22 @@ impl Check<'_> {
 
     /// Reads the logs of all segments: their bytes, and what their markers abort.
     fn logs(&self, problems: &mut Vec<Problem>) -> Result<()> {
-        let mut open = BTreeMap::new();
-        let mut reached = i64::MIN;
+        // Of uploads that overlap any may be read from: each is looked at, with what was open at
+        // the end of one that it goes on behind.
+        let mut open_at: BTreeMap<i64, Open> = BTreeMap::new();
         for segment in &self.finished {
-            if segment.start_offset < reached {
-                // Another upload of the same offsets: its transactions were counted already.
-                continue;
-            }
-            if segment.start_offset != reached {
-                open.clear();
-            }
-            reached = segment.end_offset.saturating_add(1);
-            if let Some(found) = self.aborted(segment, &mut open)? {
-                problems.push(found);
-            }
+            open_at = open_at.split_off(&segment.start_offset);
+            let mut open = open_at.get(&segment.start_offset).cloned().unwrap_or_default();
+            problems.extend(self.aborted(segment, &mut open)?);
+            open_at.insert(segment.end_offset.saturating_add(1), open);
             problems.extend(self.bytes(segment)?);
         }
         Ok(())
     }
 
     /// The first transaction that a marker in the segment aborts and its index lacks. `open` has
-    /// the first offsets of the transactions that are open where the segment begins.
-    fn aborted(
-        &self,
-        segment: &RemoteSegment,
-        open: &mut BTreeMap<i64, i64>,
-    ) -> Result<Option<Problem>> {
+    /// the transactions that are open where the segment begins, as far as they are known.
+    fn aborted(&self, segment: &RemoteSegment, open: &mut Open) -> Result<Option<Problem>> {
         let target = self.remote.target;
         let (log, index) = (
             self.name(segment, SegmentPart::Log),
@@ -192,9 +185,10 @@ impl Check<'_> {
             Err(error) if error.kind() == Kind::NotFound => Vec::new(),
             other => other?,
         };
-        let known: Vec<(i64, i64, i64)> = TxnEntries::new(&bytes)
+        // One may begin before all that was read: an entry that begins earlier tells of it, too.
+        let known: HashMap<(i64, i64), i64> = TxnEntries::new(&bytes)
             .iter()
-            .map(|txn| (txn.producer_id, txn.first_offset, txn.last_offset))
+            .map(|txn| ((txn.producer_id, txn.last_offset), txn.first_offset))
             .collect();
         let size = match target.size(&log) {
             Err(error) if error.kind() == Kind::NotFound => return Ok(None),
@@ -214,11 +208,11 @@ impl Check<'_> {
                 }
                 EventKind::Marker { abort, .. } => {
                     let first = open.remove(&event.producer_id);
-                    let entry = first.map(|first| (event.producer_id, first, event.base_offset));
-                    if let (true, Some(entry)) = (abort && missing.is_none(), entry)
-                        && !known.contains(&entry)
+                    let (producer, last) = (event.producer_id, event.base_offset);
+                    if let (true, Some(first)) = (abort && missing.is_none(), first)
+                        && known.get(&(producer, last)).is_none_or(|told| *told > first)
                     {
-                        missing = Some(entry);
+                        missing = Some((producer, first, last));
                     }
                 }
                 EventKind::Data { .. } | EventKind::EmptyControl => {}

@@ -1,8 +1,9 @@
 //! What is to be uploaded of a partition that is not open? Names and sizes say nearly all of it;
 //! small files say the rest.
 //!
-//! No batch is read as long as no transaction was open where the newest segment begins: what
-//! happened behind that offset keeps no earlier segment from being uploaded.
+//! No batch is read as long as no transaction was open where the segment begins that the high
+//! watermark lies in: what happened behind that offset keeps no earlier segment from being
+//! uploaded.
 
 use std::path::Path;
 
@@ -13,7 +14,8 @@ use crate::io::{MapMode, Storage};
 use crate::log::columns::UNKNOWN_TIMESTAMP_MS;
 use crate::log::inventory::EPOCH_FILE;
 use crate::log::recover::Silent;
-use crate::log::{LogFacts, SegmentColumns, SegmentFacts, SegmentRow, read_transactions};
+use crate::log::transactions::read_before;
+use crate::log::{LogFacts, SegmentColumns, SegmentFacts, SegmentRow};
 use crate::problem::{Code, Problem, Severity};
 use crate::segment::FileRole;
 use crate::state::{LeaderEpochs, Snapshot};
@@ -75,8 +77,8 @@ impl Default for ColdOptions {
 pub enum StableFrom {
     /// It was given.
     Given,
-    /// It is the high watermark: no transaction was open where the newest segment begins. One that
-    /// began there may hold it back, which makes no difference to what may be uploaded.
+    /// It is the high watermark: no transaction was open where its segment begins. One that began
+    /// in there may hold it back, which makes no difference to what may be uploaded.
     HighWatermark,
     /// Of the transactions that are open and of the high watermark.
     Transactions,
@@ -207,21 +209,26 @@ impl ColdLog {
         if self.may_have_open_transactions(storage)? {
             self.stable_from = StableFrom::Transactions;
             let dir = &self.facts.dir;
-            let found = read_transactions(storage, dir, false, options.maps, &Silent)?;
-            return Ok(self.high_watermark.min(found.last_stable_offset));
+            // A marker that is not replicated yet decides nothing.
+            let until = self.high_watermark;
+            let found = read_before(storage, dir, until, false, options.maps, &Silent)?;
+            return Ok(until.min(found.last_stable_offset));
         }
         Ok(self.high_watermark)
     }
 
-    /// Whether a transaction may have been open where the newest segment begins.
+    /// Whether a transaction may have been open where the segment of the high watermark begins.
     fn may_have_open_transactions(&self, storage: &dyn Storage) -> Result<bool> {
-        let [.., _, active] = self.facts.segments.as_slice() else { return Ok(false) };
-        match self.snapshot_size(active.base_offset) {
+        let is_before = |segment: &SegmentFacts| segment.base_offset <= self.high_watermark;
+        let count = self.facts.segments.partition_point(is_before);
+        let before = self.facts.segments.get(..count).unwrap_or_default();
+        let [.., _, newest] = before else { return Ok(false) };
+        match self.snapshot_size(newest.base_offset) {
             None => return Ok(true),
             Some(EMPTY_SNAPSHOT_BYTES) => return Ok(false),
             Some(_) => {}
         }
-        let path = self.facts.path_of(active.base_offset, FileRole::Snapshot);
+        let path = self.facts.path_of(newest.base_offset, FileRole::Snapshot);
         let bytes = match storage.read(&path, SNAPSHOT_BYTES_MAX) {
             Err(error) if error.kind() == Kind::NotFound => return Ok(true),
             other => other?,
@@ -298,4 +305,73 @@ fn read_epochs(
         detail,
     });
     Ok(LeaderEpochs::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::io::SimDisk;
+    use crate::log::{Log, LogConfig, OpenOptions};
+    use crate::record::builder::{BatchBuilder, BatchOptions, write_end_marker};
+    use crate::record::codec::Compressor;
+    use crate::record::control::EndMarker;
+
+    const DIR: &str = "/orders-0";
+
+    fn options(offset: i64) -> BatchOptions {
+        BatchOptions {
+            base_offset: offset,
+            producer_id: 1,
+            producer_epoch: 0,
+            base_sequence: i32::try_from(offset).unwrap(),
+            is_transactional: true,
+            leader_epoch: 0,
+            ..BatchOptions::default()
+        }
+    }
+
+    fn data(offset: i64) -> Vec<u8> {
+        let mut builder = BatchBuilder::new(options(offset)).unwrap();
+        builder.append(1, None, Some(b"v")).unwrap();
+        let mut bytes = Vec::new();
+        builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+        bytes
+    }
+
+    fn commit(offset: i64) -> Vec<u8> {
+        let marker = EndMarker { is_abort: false, coordinator_epoch: 0, timestamp_ms: 1 };
+        let mut bytes = Vec::new();
+        write_end_marker(&options(offset), &marker, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_transaction_whose_end_is_not_replicated_holds_its_segments_back() {
+        // It was taken for decided when its marker was in the log before the newest segment, also
+        // behind the high watermark, and its first segments went to remote storage.
+        let disk = SimDisk::new();
+        let storage = Arc::new(disk.clone());
+        let opened =
+            Log::open(storage, Path::new(DIR), LogConfig::default(), &OpenOptions::default());
+        let log = opened.unwrap();
+        for bytes in [data(0), data(1), commit(2), data(3)] {
+            log.append_as_follower(&bytes, 9, 1).unwrap();
+            log.roll(1).unwrap();
+        }
+        log.close().unwrap();
+        let mut cold = ColdLog::list(&disk, Path::new(DIR)).unwrap();
+        let mut look = |high_watermark| {
+            let high_watermark = Some(high_watermark);
+            let options = ColdOptions { high_watermark, ..ColdOptions::default() };
+            let answer = cold.look(&disk, &options).unwrap();
+            (cold.view().last_stable_offset, answer.count())
+        };
+        for (high_watermark, expected) in
+            [(0, (0, 0)), (1, (0, 0)), (2, (0, 0)), (3, (3, 3)), (4, (3, 3))]
+        {
+            assert_eq!(look(high_watermark), expected, "{high_watermark}");
+        }
+    }
 }

@@ -36,7 +36,8 @@ impl CopyQuota {
         }
     }
 
-    /// For how many milliseconds nothing more may be copied, if nothing is: 0 for none.
+    /// For how many milliseconds nothing more may be copied, if nothing is: 0 for none. Bytes whose
+    /// windows are all over no longer count, which may end the wait before.
     pub fn throttle_ms(&mut self, now_ms: i64) -> i64 {
         // spec: tiered 2.3
         self.forget(now_ms);

@@ -1,7 +1,8 @@
 //! What is to be uploaded of all logs? One pass over columns, into buffers of the caller's.
 //!
-//! An answer costs two binary searches a log, however many segments wait; a list costs a copy of
-//! them. Nothing is allocated where the buffers have room.
+//! An answer costs a few binary searches a log, however many segments wait; only with a copy lag it
+//! looks at one after another up to the first that is not due. A list costs a copy of them. Nothing
+//! is allocated where the buffers have room.
 
 use super::candidates::{DamagedSegment, UploadAnswer, UploadView};
 use crate::log::columns::SegmentColumns;

@@ -169,6 +169,16 @@ fn an_index_that_lacks_what_a_marker_aborts_is_found() {
         scene.upload((1, 2), 0, &second, &index);
         assert_eq!(scene.codes(0), expected);
     }
+    // An upload of some of the same offsets, as a new leader makes it, is looked at, too.
+    for (index, expected) in
+        [(right.encode().to_vec(), vec![]), (Vec::new(), vec![(Code::AbortedForgotten, Some(1))])]
+    {
+        let mut scene = Scene::new(3, "0\n1\n0 0\n", &some);
+        let whole = [batch(0, 1), second.clone()].concat();
+        scene.upload((0, 2), 0, &whole, &right.encode());
+        scene.upload((1, 2), 0, &second, &index);
+        assert_eq!(scene.codes(0), expected);
+    }
     // Where the transaction begins is not known: nothing is said of it.
     let mut scene = Scene::new(3, "0\n1\n0 0\n", &some);
     scene.upload((2, 2), 0, &abort(2, 1), b"");
@@ -207,6 +217,11 @@ fn a_remote_log_of_other_bytes_is_found() {
     scene.segments.clear();
     scene.upload((0, 2), 0, &other, &aborted.encode());
     assert_eq!(scene.codes(0), [(Code::RemoteDiffers, Some(0))]);
+    // So it is beside a sound upload of the same offsets.
+    scene.upload((0, 2), 0, &bytes, &aborted.encode());
+    scene.segments.reverse();
+    assert_eq!(scene.codes(0), [(Code::RemoteDiffers, Some(0))]);
+    scene.segments.truncate(1);
     scene.segments[0].size_bytes += 1;
     assert_eq!(scene.codes(0), [(Code::RemoteDiffers, Some(0))]);
 }

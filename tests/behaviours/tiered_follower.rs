@@ -664,6 +664,18 @@ fn a_leader_of_kafka_that_hides_what_is_uploaded_does_not_stop_a_follower() {
     assert!(matches!(waits, Action::Delay { reason: RetryReason::OffsetNotAvailable, .. }));
     let all_local = decide(&answers(-1, 10));
     assert!(matches!(all_local, Action::Restart { offset: 10, .. }), "{all_local:?}");
+    // A leader that does not know where its log begins: nothing is emptied, and no log is begun
+    // at -1.
+    let unknown = Some(siltstone::replica::OffsetAndEpoch { offset: -1, epoch: None });
+    let local = answers(-1, 10).earliest_local;
+    for (earliest, earliest_local) in [(-1, unknown), (-1, local), (10, unknown)] {
+        let known = LeaderAnswers { earliest: Some(earliest), earliest_local, ..answers(-1, 10) };
+        let waits = decide(&known);
+        assert!(
+            matches!(waits, Action::Delay { reason: RetryReason::OffsetNotAvailable, .. }),
+            "{waits:?}"
+        );
+    }
     let unasked = LeaderAnswers { latest_tiered: None, ..answers(199, 100) };
     assert_eq!(decide(&unasked), Action::Ask(Query::LatestTiered));
 }

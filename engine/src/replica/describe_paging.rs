@@ -1,6 +1,8 @@
 //! Which topics and partitions does one DescribeTopicPartitions response have, and where does the
 //! next one begin?
 
+use std::collections::HashMap;
+
 use super::describe_topic::{
     Cursor, DescribeRequest, DescribeResponse, DescribedPartition, DescribedTopic,
     OPERATIONS_UNKNOWN,
@@ -62,7 +64,9 @@ pub fn describe_topics(
     names.dedup();
     names.retain(|name| begin.is_none_or(|cursor| *name >= cursor.topic_name.as_str()));
 
-    let known = |name: &str| topics.iter().find(|topic| topic.name == name);
+    let by_name: HashMap<&str, &TopicMetadata> =
+        topics.iter().rev().map(|topic| (topic.name.as_str(), topic)).collect();
+    let known = |name: &str| by_name.get(name).copied();
     let (seen, hidden): (Vec<&str>, Vec<&str>) =
         names.into_iter().partition(|name| known(name).is_none_or(|topic| topic.authorized));
     let mut budget = request.response_partition_limit.min(limit).max(1);

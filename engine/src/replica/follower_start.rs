@@ -204,6 +204,9 @@ fn start_at_tiered(view: &FollowerView<'_>, known: &LeaderAnswers, latest: i64) 
         return start_at(view, known, pending, earliest, latest);
     }
     let local = answered!(known, earliest_local, Query::EarliestLocal);
+    if earliest < 0 || local.offset < 0 {
+        return view.delay(RetryReason::OffsetNotAvailable);
+    }
     if local.offset == earliest {
         return view.restart(earliest, latest);
     }
@@ -245,7 +248,7 @@ fn start_at(
     earliest: i64,
     latest: i64,
 ) -> Action {
-    if earliest < 0 {
+    if earliest < 0 || start.offset < 0 {
         return view.delay(RetryReason::OffsetNotAvailable);
     }
     // spec: tiered-faults T1: nothing below the start is there to be described.

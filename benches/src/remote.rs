@@ -1,6 +1,5 @@
 //! A partition with many remote segments, whose side files are in memory.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use siltstone::Error;
@@ -13,7 +12,7 @@ use siltstone::tier::{
     ObjectLayout, RemotePartition, RemoteSegment, RemoteSegmentId, RemoteSegmentState,
     RemoteSegmentUpdate, RemoteView, SegmentIndexes, formats,
 };
-use siltstone::uuid::Uuid;
+use siltstone::uuid::{Uuid, UuidMap};
 
 /// Aborted transactions of a segment, ten offsets each.
 pub const ABORTED: i64 = 100;
@@ -37,7 +36,7 @@ pub struct RemoteLog {
 
 /// Side files by segment, as a cache keeps them.
 #[derive(Debug)]
-struct Cached(HashMap<Uuid, Arc<SegmentIndexes>>);
+struct Cached(UuidMap<Arc<SegmentIndexes>>);
 
 impl IndexSource for Cached {
     fn indexes(&self, segment: &RemoteSegment) -> siltstone::Result<Arc<SegmentIndexes>> {
@@ -56,7 +55,7 @@ impl RemoteLog {
         let partition =
             RemotePartition { topic_id: Uuid::reserved(1), topic: "orders".into(), partition: 0 };
         let mut cache = MetadataCache::new(partition.clone());
-        let mut indexes = HashMap::new();
+        let mut indexes = UuidMap::default();
         for number in 0..segments {
             let id = RemoteSegmentId {
                 partition: partition.clone(),

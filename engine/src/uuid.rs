@@ -1,6 +1,8 @@
 //! Topic, directory and incarnation ids: 16 bytes, written as 22 characters of base64url.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -23,7 +25,6 @@ impl Uuid {
     /// with a dash.
     #[must_use]
     pub fn random() -> Self {
-        use std::hash::{BuildHasher, RandomState};
         loop {
             let half = |number: u64| RandomState::new().hash_one(number).to_be_bytes();
             let (first, second) = (half(0), half(1));
@@ -59,6 +60,54 @@ impl Uuid {
             bits = if at < 21 { (bits << 6) | sextet } else { (bits << 2) | (sextet >> 4) };
         }
         Some(Uuid(bits.to_be_bytes()))
+    }
+}
+
+/// What is known by id. An id is hashed in a few cycles, since it is looked up with each read.
+pub type UuidMap<T> = HashMap<Uuid, T, UuidState>;
+
+/// The seed of a [`UuidMap`]. It cannot be guessed: ids come from files, and colliding ones would
+/// make the map slow.
+#[derive(Clone, Copy, Debug)]
+pub struct UuidState(u64);
+
+impl Default for UuidState {
+    fn default() -> Self {
+        UuidState(RandomState::new().hash_one(0_u64))
+    }
+}
+
+impl BuildHasher for UuidState {
+    type Hasher = UuidHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> UuidHasher {
+        UuidHasher(self.0)
+    }
+}
+
+/// Hashes a [`Uuid`].
+#[derive(Clone, Copy, Debug)]
+pub struct UuidHasher(u64);
+
+impl Hasher for UuidHasher {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+        for half in bytes.chunks(8) {
+            let word = half.iter().fold(0, |word, byte| (word << 8) | u64::from(*byte));
+            let (low, high) = (self.0 ^ word).carrying_mul(MULTIPLIER, 0);
+            self.0 = low ^ high;
+        }
+    }
+
+    /// The number of an id's bytes, which says nothing.
+    #[inline]
+    fn write_usize(&mut self, _: usize) {}
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
@@ -118,5 +167,19 @@ mod tests {
             assert_eq!(Uuid::parse(text), None, "{text}");
         }
         assert_eq!(Uuid::parse("ÄÄÄÄÄÄÄÄÄÄÄ"), None);
+    }
+
+    #[test]
+    fn ids_that_count_up_in_either_half_fill_a_map_evenly() {
+        let state = UuidState::default();
+        for shift in [0, 20, 64, 100] {
+            let mut buckets = [0_u32; 64];
+            for number in 0..6400_u128 {
+                let id = Uuid((number << shift).to_be_bytes());
+                let at = usize::try_from(state.hash_one(id) % 64).unwrap();
+                buckets[at] += 1;
+            }
+            assert!(buckets.iter().all(|count| (40..200).contains(count)), "{shift} {buckets:?}");
+        }
     }
 }

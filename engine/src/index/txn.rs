@@ -190,7 +190,9 @@ impl<'a> TxnEntries<'a> {
         let mut slots = self.slots;
         // Nearly always all entries of a block are wanted, and none ends the search: they are taken
         // while they are looked at, and given back when it is otherwise.
-        while let Some((block, behind)) = slots.split_at_checked(BLOCK) {
+        while let Some((block, behind)) = slots.split_at_checked(BLOCK.min(slots.len()))
+            && !block.is_empty()
+        {
             let taken = found.len();
             let mut all = true;
             found.extend(block.iter().map(|raw| {

@@ -75,6 +75,42 @@ impl<T: Identified> IdMap<T> {
         slot
     }
 
+    /// Makes room for so many more items.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.items.reserve(count);
+        let all = self.items.len().saturating_add(count);
+        let mut buckets = self.buckets.len().max(BUCKETS_MIN);
+        while is_full(all, buckets) {
+            buckets *= 2;
+        }
+        if count > 0 && buckets > self.buckets.len() {
+            self.rehash(buckets);
+        }
+    }
+
+    /// Inserts an item of an id that is not known, and says whether it was so.
+    #[inline]
+    pub(super) fn insert_new(&mut self, item: T) -> bool {
+        let slot = self.items.len();
+        if is_full(slot + 1, self.buckets.len()) {
+            self.rehash((self.buckets.len() * 2).max(BUCKETS_MIN));
+        }
+        let mask = self.buckets.len() - 1;
+        let mut bucket = self.bucket(item.producer_id());
+        while let Some(&taken) = self.buckets.get(bucket).filter(|&&taken| taken != VACANT) {
+            let known = usize::try_from(taken).ok().and_then(|slot| self.items.get(slot));
+            if known.is_some_and(|known| known.producer_id() == item.producer_id()) {
+                return false;
+            }
+            bucket = (bucket + 1) & mask;
+        }
+        if let Some(vacant) = self.buckets.get_mut(bucket) {
+            *vacant = bucket_entry(slot);
+        }
+        self.items.push(item);
+        true
+    }
+
     /// Keeps the items for which `keep` says so, in their order.
     pub(super) fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
         let before = self.items.len();
@@ -93,8 +129,7 @@ impl<T: Identified> IdMap<T> {
 
     fn insert(&mut self, item: T) -> usize {
         let slot = self.items.len();
-        // A bucket of four stays vacant, so that a search ends soon and always ends.
-        if (slot + 1) * 4 > self.buckets.len() * 3 {
+        if is_full(slot + 1, self.buckets.len()) {
             self.rehash((self.buckets.len() * 2).max(BUCKETS_MIN));
         }
         let producer_id = item.producer_id();
@@ -121,7 +156,7 @@ impl<T: Identified> IdMap<T> {
             bucket = (bucket + 1) & mask;
         }
         if let Some(vacant) = self.buckets.get_mut(bucket) {
-            *vacant = u32::try_from(slot).expect("2^32 producers do not fit into memory");
+            *vacant = bucket_entry(slot);
         }
     }
 
@@ -146,6 +181,16 @@ impl<T: Identified> IdMap<T> {
         // Shifting by all 64 bits cannot happen: there are at least eight buckets.
         usize::try_from((low ^ high) >> (self.shift & 63)).unwrap_or(0)
     }
+}
+
+/// Whether so many items are too many. A bucket of four stays vacant, so that a search ends soon
+/// and always ends.
+fn is_full(items: usize, buckets: usize) -> bool {
+    items.saturating_mul(4) > buckets.saturating_mul(3)
+}
+
+fn bucket_entry(slot: usize) -> u32 {
+    u32::try_from(slot).expect("2^32 producers do not fit into memory")
 }
 
 #[cfg(test)]
@@ -183,6 +228,21 @@ mod tests {
         map.clear();
         assert_eq!((map.len(), map.get(0)), (0, None));
         assert_eq!(map.slot_or_insert_with(0, || 0), 0);
+    }
+
+    #[test]
+    fn what_is_new_is_inserted_with_and_without_room() {
+        for room in [0, 5, 1000] {
+            let mut map = IdMap::new();
+            map.reserve(room);
+            let ids = || (0..500_i64).map(|i| i * 4096 - 77);
+            assert!(ids().all(|id| map.insert_new(id)));
+            assert!(!ids().any(|id| map.insert_new(id)));
+            assert_eq!(map.items(), ids().collect::<Vec<_>>());
+            assert!(ids().all(|id| map.get(id) == Some(&id)));
+            map.reserve(room);
+            assert!(ids().all(|id| map.get(id) == Some(&id)));
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which transactions must a reader of remote records leave out? Across segments, remote and local,
 //! in order and each once.
 
+use super::indexes::SegmentIndexes;
 use super::remote_segment::RemoteSegment;
 use super::view::RemoteView;
 use crate::error::Result;
@@ -24,10 +25,29 @@ pub fn remote_aborted_transactions(
     fetch_offset: i64,
     upper_bound: i64,
 ) -> Result<Vec<AbortedTxn>> {
-    // A fetch seldom meets more, and a vector that grows moves what it has.
-    let mut found = Vec::with_capacity(if segment.is_txn_index_empty { 0 } else { FEW });
+    let mut found = room(segment);
     collect_remote_aborted(view, segment, fetch_offset, upper_bound, &mut found)?;
     Ok(found)
+}
+
+/// The same for who has the side files of the segment at hand.
+pub(super) fn aborted_with(
+    view: &RemoteView<'_>,
+    segment: &RemoteSegment,
+    indexes: &SegmentIndexes,
+    fetch_offset: i64,
+    upper_bound: i64,
+) -> Result<Vec<AbortedTxn>> {
+    let mut found = room(segment);
+    let mut search = Search::new(view, fetch_offset, upper_bound, &mut found);
+    let is_over = !segment.is_txn_index_empty && search.take_of(indexes)?;
+    search.run(segment, is_over)?;
+    Ok(found)
+}
+
+/// A fetch seldom meets more, and a vector that grows moves what it has.
+fn room(segment: &RemoteSegment) -> Vec<AbortedTxn> {
+    Vec::with_capacity(if segment.is_txn_index_empty { 0 } else { FEW })
 }
 
 /// The same into memory that is used again: what was in `found` goes.
@@ -41,18 +61,10 @@ pub fn collect_remote_aborted(
     upper_bound: i64,
     found: &mut Vec<AbortedTxn>,
 ) -> Result<()> {
-    // spec: tiered 8
     found.clear();
-    let mut search = Search { view, fetch_offset, upper_bound, found, is_mixed: false };
-    let is_over = (!segment.is_txn_index_empty && search.take(segment)?)
-        || search.take_behind(segment.end_offset.saturating_add(1))?;
-    if !is_over {
-        let start = search.found.len();
-        view.local.collect_aborted(fetch_offset, upper_bound, search.found)?;
-        search.look(start);
-    }
-    search.finish();
-    Ok(())
+    let mut search = Search::new(view, fetch_offset, upper_bound, found);
+    let is_over = !segment.is_txn_index_empty && search.take(segment)?;
+    search.run(segment, is_over)
 }
 
 /// The first segment from `offset` on that may have a transaction index, of the epoch there or of a
@@ -77,7 +89,28 @@ struct Search<'s, 'a> {
     is_mixed: bool,
 }
 
-impl Search<'_, '_> {
+impl<'s, 'a> Search<'s, 'a> {
+    fn new(
+        view: &'s RemoteView<'a>,
+        fetch_offset: i64,
+        upper_bound: i64,
+        found: &'s mut Vec<AbortedTxn>,
+    ) -> Self {
+        Search { view, fetch_offset, upper_bound, found, is_mixed: false }
+    }
+
+    /// Goes on behind a segment, remotely and then locally, unless the search is over with it.
+    fn run(mut self, segment: &RemoteSegment, is_over: bool) -> Result<()> {
+        // spec: tiered 8
+        if !is_over && !self.take_behind(segment.end_offset.saturating_add(1))? {
+            let start = self.found.len();
+            self.view.local.collect_aborted(self.fetch_offset, self.upper_bound, self.found)?;
+            self.look(start);
+        }
+        self.finish();
+        Ok(())
+    }
+
     /// Takes those of the segments from `offset` on; says whether the search is over.
     fn take_behind(&mut self, offset: i64) -> Result<bool> {
         let mut from = offset;
@@ -110,8 +143,12 @@ impl Search<'_, '_> {
 
     /// Takes those of a segment; says whether the search is over.
     fn take(&mut self, segment: &RemoteSegment) -> Result<bool> {
+        self.take_of(&*self.view.indexes.indexes(segment)?)
+    }
+
+    /// The same of a segment whose side files are at hand.
+    fn take_of(&mut self, indexes: &SegmentIndexes) -> Result<bool> {
         let start = self.found.len();
-        let indexes = self.view.indexes.indexes(segment)?;
         let is_over = indexes.collect_aborted(self.fetch_offset, self.upper_bound, self.found)?;
         self.look(start);
         Ok(is_over)
@@ -123,8 +160,10 @@ impl Search<'_, '_> {
         let from = start.saturating_sub(1);
         let fresh = self.found.get(from..).unwrap_or_default();
         let pairs = fresh.iter().zip(fresh.iter().skip(1));
-        // Without a branch in the loop.
-        self.is_mixed |= pairs.fold(false, |mixed, (one, next)| mixed | (key(one) >= key(next)));
+        // Without a branch in the loop. Those of one first offset, of which there are none in a
+        // sound log, are for the sort to tell apart.
+        self.is_mixed |=
+            pairs.fold(false, |mixed, (one, next)| mixed | (one.first_offset >= next.first_offset));
     }
 
     fn finish(&mut self) {

@@ -4,7 +4,7 @@
 //! which segment, from where to where, and which transactions the reader must leave out. Where the
 //! proposal is open the answers here are those of docs/COMPATIBILITY.md.
 
-use super::aborted::remote_aborted_transactions;
+use super::aborted::aborted_with;
 use super::byte_range::{ByteRange, byte_range};
 use super::formats::negotiate_format;
 use super::indexes::SegmentIndexes;
@@ -144,9 +144,8 @@ pub fn plan_direct_read<'a>(
         Isolation::HighWatermark => view.high_watermark,
         Isolation::Committed => view.last_stable_offset.min(view.high_watermark),
     };
-    let lineage = view.remote.lineage();
     let mut next = view.remote.segment_at(request.offset);
-    while let Some(segment) = next.filter(|segment| lineage.holds(segment)) {
+    while let Some(segment) = next.filter(|segment| view.remote.holds(segment)) {
         if request.offset >= visible_end {
             return Ok(DirectAnswer::Empty);
         }
@@ -161,7 +160,7 @@ pub fn plan_direct_read<'a>(
             let bound = range.upper_bound_offset;
             let aborted = match request.isolation {
                 Isolation::Committed => {
-                    remote_aborted_transactions(&view.remote, segment, request.offset, bound)?
+                    aborted_with(&view.remote, segment, &indexes, request.offset, bound)?
                 }
                 Isolation::LogEnd | Isolation::HighWatermark => Vec::new(),
             };

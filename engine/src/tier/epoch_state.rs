@@ -1,10 +1,10 @@
 //! Which remote segments hold the records of one leader epoch?
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 
 use super::remote_segment::RemoteSegment;
 use crate::error::{Error, Kind, Result};
-use crate::uuid::Uuid;
+use crate::uuid::{Uuid, UuidMap};
 
 /// The segments of one leader epoch of a partition, by the offset where the epoch begins in each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl EpochState {
     /// `NotFound` for an id of which nothing more is known.
     pub(super) fn list<'a>(
         &self,
-        segments: &'a HashMap<Uuid, RemoteSegment>,
+        segments: &'a UuidMap<RemoteSegment>,
     ) -> Result<Vec<&'a RemoteSegment>> {
         let ids = self.referenced.values().chain(&self.unreferenced);
         let mut list = ids
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn an_id_of_which_nothing_is_known_cannot_be_listed() {
         // spec: tiered-behaviours MC21
-        let error = finished(&[(10, A, 100)]).list(&HashMap::new()).unwrap_err();
+        let error = finished(&[(10, A, 100)]).list(&UuidMap::default()).unwrap_err();
         assert_eq!(error.kind(), Kind::NotFound);
     }
 }

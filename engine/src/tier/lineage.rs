@@ -49,38 +49,46 @@ impl Lineage {
     /// The same for a segment of which only the inclusive end and the epochs, rising, are known.
     #[must_use]
     pub fn holds_range(&self, end_offset: i64, leader_epochs: &[EpochEntry]) -> bool {
-        // spec: tiered 5, rules 1 to 7
-        let segment = filter_epochs(leader_epochs);
-        let (Some(earliest), Some(latest)) = (self.epochs.first(), self.epochs.last()) else {
+        is_within(&self.epochs, self.log_end_offset, end_offset, leader_epochs)
+    }
+}
+
+/// As [`Lineage::holds_range`], of a log with these epochs, of which each holds records.
+pub(super) fn is_within(
+    epochs: &[EpochEntry],
+    log_end_offset: i64,
+    end_offset: i64,
+    leader_epochs: &[EpochEntry],
+) -> bool {
+    // spec: tiered 5, rules 1 to 7
+    let segment = filter_epochs(leader_epochs);
+    let (Some(earliest), Some(latest)) = (epochs.first(), epochs.last()) else {
+        return false;
+    };
+    let Some(last) = segment.clone().next_back() else { return false };
+    if !(earliest.epoch..=latest.epoch).contains(&last.epoch) || end_offset >= log_end_offset {
+        return false;
+    }
+    let mut known = segment.skip_while(|entry| entry.epoch < earliest.epoch).peekable();
+    let mut is_first = true;
+    while let Some(entry) = known.next() {
+        let Ok(slot) = epochs.binary_search_by_key(&entry.epoch, |it| it.epoch) else {
             return false;
         };
-        let Some(last) = segment.clone().next_back() else { return false };
-        if !(earliest.epoch..=latest.epoch).contains(&last.epoch)
-            || end_offset >= self.log_end_offset
-        {
+        let own = epochs.get(slot).map_or(i64::MAX, |own| own.start_offset);
+        if std::mem::take(&mut is_first) && slot > 0 && entry.start_offset < own {
             return false;
         }
-        let mut known = segment.skip_while(|entry| entry.epoch < earliest.epoch).peekable();
-        let mut is_first = true;
-        while let Some(entry) = known.next() {
-            let Ok(slot) = self.epochs.binary_search_by_key(&entry.epoch, |it| it.epoch) else {
-                return false;
-            };
-            let own = self.epochs.get(slot).map_or(i64::MAX, |own| own.start_offset);
-            if std::mem::take(&mut is_first) && slot > 0 && entry.start_offset < own {
-                return false;
-            }
-            let behind = slot.checked_add(1).and_then(|behind| self.epochs.get(behind));
-            let is_right = match known.peek() {
-                Some(next) => behind == Some(next),
-                None => behind.is_none_or(|behind| end_offset < behind.start_offset),
-            };
-            if !is_right {
-                return false;
-            }
+        let behind = slot.checked_add(1).and_then(|behind| epochs.get(behind));
+        let is_right = match known.peek() {
+            Some(next) => behind == Some(next),
+            None => behind.is_none_or(|behind| end_offset < behind.start_offset),
+        };
+        if !is_right {
+            return false;
         }
-        true
     }
+    true
 }
 
 #[cfg(test)]

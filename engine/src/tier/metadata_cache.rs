@@ -4,7 +4,7 @@
 //! allow changes nothing and is told as [`Applied::Dropped`]; so a cache can be fed again with what
 //! it has seen.
 
-use std::collections::{BTreeMap, HashMap, btree_map};
+use std::collections::{BTreeMap, btree_map};
 use std::iter::Peekable;
 
 use super::epoch_state::EpochState;
@@ -12,7 +12,7 @@ use super::remote_segment::{
     RemotePartition, RemoteSegment, RemoteSegmentState, RemoteSegmentUpdate,
 };
 use crate::error::{Error, Kind, Result};
-use crate::uuid::Uuid;
+use crate::uuid::{Uuid, UuidMap};
 
 /// What became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum Dropped {
 #[derive(Clone, Debug)]
 pub struct MetadataCache {
     partition: RemotePartition,
-    segments: HashMap<Uuid, RemoteSegment>,
+    segments: UuidMap<RemoteSegment>,
     epochs: BTreeMap<i32, EpochState>,
     is_loaded: bool,
 }
@@ -50,7 +50,7 @@ impl MetadataCache {
     /// Nothing is known of this partition yet; the cache is loading.
     #[must_use]
     pub fn new(partition: RemotePartition) -> Self {
-        let (segments, epochs) = (HashMap::new(), BTreeMap::new());
+        let (segments, epochs) = (UuidMap::default(), BTreeMap::new());
         MetadataCache { partition, segments, epochs, is_loaded: false }
     }
 
@@ -125,9 +125,11 @@ impl MetadataCache {
             let state = self.epochs.entry(entry.epoch).or_default();
             match to {
                 RemoteSegmentState::CopyStarted => state.copy_started(id),
-                RemoteSegmentState::CopyFinished => {
+                // Of an epoch that begins behind its end the segment has nothing to be found.
+                RemoteSegmentState::CopyFinished if entry.start_offset <= segment.end_offset => {
                     state.copy_finished(entry.start_offset, id, end);
                 }
+                RemoteSegmentState::CopyFinished => {}
                 RemoteSegmentState::DeleteStarted => state.delete_started(entry.start_offset, id),
                 RemoteSegmentState::DeleteFinished => state.delete_finished(id),
             }
@@ -315,6 +317,24 @@ pub(super) mod tests {
             Applied::Dropped(dropped) => dropped,
             Applied::Done => panic!("it was not dropped"),
         }
+    }
+
+    #[test]
+    fn no_epoch_reaches_beyond_the_end_of_its_segment() {
+        // An epoch that ends at 199 by the next one's start was taken for uploaded up to there,
+        // although the segment ends at 100.
+        let cache = finished(vec![segment(1, 0, 100, "0:0 1:200")]);
+        assert_eq!((cache.highest_offset(0), cache.highest_offset(1)), (Some(100), None));
+        assert_eq!(id(cache.segment(0, 100)), Some(1));
+        assert_eq!(id(cache.segment(0, 101)), None);
+        assert_eq!(id(cache.segment(1, 200)), None);
+        // It is gone from both in the end.
+        let mut cache = cache;
+        assert_eq!(ids(&cache.list(1).unwrap()), [1]);
+        for state in [DeleteStarted, DeleteFinished] {
+            assert_eq!(cache.update(&update(1, state)).unwrap(), Applied::Done);
+        }
+        assert_eq!((ids(&cache.list(0).unwrap()), ids(&cache.list(1).unwrap())), (vec![], vec![]));
     }
 
     fn three() -> MetadataCache {

@@ -1,6 +1,7 @@
 //! What does a reader get of remote segments? Bytes from the first batch that it needs on.
 
-use super::aborted::remote_aborted_transactions;
+use super::aborted::aborted_with;
+use super::indexes::SegmentIndexes;
 use super::remote_segment::{RemoteSegment, RemoteSegmentId};
 use super::view::{RemoteBatches, RemoteView};
 use crate::error::Result;
@@ -55,9 +56,10 @@ pub fn remote_read(
     let first = view.segment_at(offset).filter(|_| offset >= view.log_start_offset);
     let mut next = Some(first.ok_or_else(|| view.out_of_range(offset))?);
     while let Some(segment) = next {
-        if let Some(mut read) = read_segment(view, segment, offset, options)? {
+        let indexes = view.indexes.indexes(segment)?;
+        if let Some(mut read) = read_segment(view, segment, &indexes, offset, options)? {
             if wants_aborted {
-                read.aborted = Some(aborted(view, segment, offset, &read)?);
+                read.aborted = Some(aborted(view, segment, &indexes, offset, &read)?);
             }
             return Ok(read);
         }
@@ -71,6 +73,7 @@ pub fn remote_read(
 fn read_segment(
     view: &RemoteView<'_>,
     segment: &RemoteSegment,
+    indexes: &SegmentIndexes,
     offset: i64,
     options: &FetchOptions,
 ) -> Result<Option<RemoteRead>> {
@@ -78,7 +81,7 @@ fn read_segment(
     let window_bytes = max_bytes.saturating_add(SKIPPED_BYTES);
     let name = view.log_name(segment);
     let size_bytes = segment.log_size_bytes();
-    let entry = view.indexes.indexes(segment)?.offset_entries().lookup(offset);
+    let entry = indexes.offset_entries().lookup(offset);
     let in_log = |error: crate::Error| error.context(name.clone());
     let mut batches = RemoteBatches::new(view.target, &name, size_bytes, 0, window_bytes);
     batches.begin_at(entry).map_err(in_log)?;
@@ -102,19 +105,19 @@ fn read_segment(
 fn aborted(
     view: &RemoteView<'_>,
     segment: &RemoteSegment,
+    indexes: &SegmentIndexes,
     offset: i64,
     read: &RemoteRead,
 ) -> Result<Vec<AbortedTxn>> {
     let Some(place) = read.place.as_ref().filter(|_| !read.bytes.is_empty()) else {
         return Ok(Vec::new());
     };
-    let indexes = view.indexes.indexes(segment)?;
     // A position is below the size, which has 32 bits.
     let position = i32::try_from(place.position).unwrap_or(i32::MAX);
     let size = i32::try_from(read.bytes.len()).unwrap_or(i32::MAX);
     let bound = indexes.offset_entries().fetch_upper_bound_offset(position, size);
     let upper_bound = bound.map_or(segment.end_offset.saturating_add(1), |entry| entry.offset);
-    remote_aborted_transactions(view, segment, offset, upper_bound)
+    aborted_with(view, segment, indexes, offset, upper_bound)
 }
 
 #[cfg(test)]

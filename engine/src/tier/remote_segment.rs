@@ -156,11 +156,13 @@ impl RemoteSegment {
         u64::try_from(self.size_bytes).unwrap_or(0)
     }
 
-    /// Its leader epochs, each with the last offset of it here, inclusive.
+    /// Its leader epochs, each with the last offset of it here, inclusive. None reaches beyond the
+    /// segment: what is behind it would be taken for uploaded, and deleted locally.
     pub fn epoch_ranges(&self) -> impl Iterator<Item = (EpochEntry, i64)> + '_ {
-        let entries = &self.leader_epochs;
-        let ends = entries.iter().skip(1).map(|next| next.start_offset.saturating_sub(1));
-        entries.iter().copied().zip(ends.chain([self.end_offset]))
+        let (entries, last) = (&self.leader_epochs, self.end_offset);
+        let before = move |next: &EpochEntry| next.start_offset.saturating_sub(1).min(last);
+        let ends = entries.iter().skip(1).map(before);
+        entries.iter().copied().zip(ends.chain([last]))
     }
 
     /// How far it has an epoch, inclusive; `None` when it has nothing of it.

@@ -41,13 +41,12 @@ pub fn remote_offset_for_timestamp(
     let Some(first) = view.epochs.epoch_for_offset(from_offset) else {
         return Ok(RemoteTimestamp::TryLocal);
     };
-    let lineage = view.lineage();
     for entry in view.epochs.entries().iter().filter(|entry| entry.epoch >= first) {
         for segment in view.cache.list(entry.epoch)? {
             let may_answer = segment.max_timestamp_ms >= timestamp_ms
                 && segment.end_offset >= from_offset
                 && segment.state == RemoteSegmentState::CopyFinished
-                && lineage.holds(segment);
+                && view.holds(segment);
             if !may_answer {
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use super::indexes::IndexSource;
 use super::layout::{ObjectLayout, SegmentPart};
-use super::lineage::Lineage;
+use super::lineage::is_within;
 use super::metadata_cache::MetadataCache;
 use super::object_source::ObjectSource;
 use super::remote_segment::RemoteSegment;
@@ -85,10 +85,12 @@ impl<'a> RemoteView<'a> {
         self.segment_at(segment.end_offset.checked_add(1)?)
     }
 
-    /// The lineage of the log.
+    /// Whether a segment is of the log's [lineage](super::Lineage).
     #[must_use]
-    pub fn lineage(&self) -> Lineage {
-        Lineage::new(self.epochs.entries(), self.log_end_offset)
+    pub fn holds(&self, segment: &RemoteSegment) -> bool {
+        // What a log knows of epochs rises: each holds records, and nothing is to be filtered.
+        let RemoteSegment { end_offset, leader_epochs, .. } = segment;
+        is_within(self.epochs.entries(), self.log_end_offset, *end_offset, leader_epochs)
     }
 
     /// The name of a segment's log.

@@ -63,41 +63,48 @@ impl PackedProducer {
     /// `None` when it does not fit. Older batches are linked by the caller.
     fn of(producer: &LiveProducer) -> Option<Self> {
         let batches = producer.batches();
-        let newest = batches.last().copied().unwrap_or(NO_BATCH);
-        let lead = match batches.len() {
-            0 => 0,
-            _ => producer.last_timestamp.checked_sub(newest.timestamp)?,
+        let lead = match batches.last() {
+            None => 0,
+            Some(newest) => producer.last_timestamp.checked_sub(newest.timestamp)?,
         };
-        let txn_span = match producer.txn_first_offset {
+        let packed = Self::of_entry(&producer.entry())?;
+        Some(PackedProducer {
+            timestamp_lead: i32::try_from(lead).ok()?,
+            batch_count: u8::try_from(batches.len()).ok()?,
+            ..packed
+        })
+    }
+
+    /// Of one that is known from a snapshot: with one batch at most.
+    #[inline]
+    fn of_entry(entry: &ProducerEntry) -> Option<Self> {
+        let txn_span = match entry.txn_first_offset {
             NO_OFFSET => NONE,
             first => {
-                let span = u32::try_from(newest.last_offset.checked_sub(first)?).ok()?;
+                let span = u32::try_from(entry.last_offset.checked_sub(first)?).ok()?;
                 Some(span).filter(|span| *span != NONE)?
             }
         };
         Some(PackedProducer {
-            producer_id: producer.producer_id,
-            last_timestamp: producer.last_timestamp,
-            last_offset: newest.last_offset,
-            last_sequence: newest.last_sequence,
-            offset_delta: newest.offset_delta,
-            timestamp_lead: i32::try_from(lead).ok()?,
+            producer_id: entry.producer_id,
+            last_timestamp: entry.last_timestamp,
+            last_offset: entry.last_offset,
+            last_sequence: entry.last_sequence,
+            offset_delta: entry.offset_delta,
+            timestamp_lead: 0,
             txn_span,
-            coordinator_epoch: producer.coordinator_epoch,
+            coordinator_epoch: entry.coordinator_epoch,
             older: NONE,
-            producer_epoch: producer.producer_epoch,
-            batch_count: u8::try_from(batches.len()).ok()?,
+            producer_epoch: entry.producer_epoch,
+            batch_count: u8::from(entry.has_batch()),
         })
     }
 
     /// Says only that it is kept elsewhere.
     fn wide(producer_id: i64) -> Self {
-        let mut empty = LiveProducer::empty(producer_id);
-        empty.last_timestamp = 0;
-        let packed = Self::of(&empty);
-        let mut packed = packed.expect("a producer without a batch and a transaction fits");
-        packed.batch_count = WIDE;
-        packed
+        let packed = Self::of_entry(&ProducerEntry::empty(producer_id));
+        let packed = packed.expect("a producer without a transaction fits");
+        PackedProducer { last_timestamp: 0, batch_count: WIDE, ..packed }
     }
 
     fn is_wide(&self) -> bool {
@@ -152,6 +159,18 @@ impl Producers {
 
     pub(super) fn get(&self, producer_id: i64) -> Option<LiveProducer> {
         self.packed.get(producer_id).map(|packed| self.unpack(packed))
+    }
+
+    /// Makes room for so many more.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.packed.reserve(count);
+    }
+
+    /// As [`put`](Self::put), of a producer as a snapshot has it: nearly always it is new.
+    #[inline]
+    pub(super) fn put_entry(&mut self, entry: &ProducerEntry) -> bool {
+        let is_new = PackedProducer::of_entry(entry).is_some_and(|it| self.packed.insert_new(it));
+        is_new || self.put(&LiveProducer::from_entry(entry))
     }
 
     /// Takes what is known of a producer from now on; says whether it is new.

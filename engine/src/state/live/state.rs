@@ -358,11 +358,15 @@ impl ProducerState {
         now_ms: i64,
     ) -> Result<(), SnapshotFault> {
         let snapshot = Snapshot::read(bytes).inspect_err(|_| self.snapshots.unusable(offset))?;
+        self.producers.reserve(snapshot.len());
         for entry in snapshot.iter() {
             if entry.is_expired(now_ms, self.config.producer_id_expiration_ms) {
                 continue;
             }
-            self.put(&LiveProducer::from_entry(&entry));
+            let known = self.producers.len();
+            if self.producers.put_entry(&entry) {
+                self.order.inserted(entry.producer_id, self.producers.ids().take(known));
+            }
             if entry.in_transaction() {
                 let first_offset = OffsetMetadata::offset_only(entry.txn_first_offset);
                 self.transactions.begin(entry.producer_id, first_offset);

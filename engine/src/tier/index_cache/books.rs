@@ -1,19 +1,21 @@
 //! Which segments are in the cache, which were asked for last, and what is to be unlinked when?
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::files::Name;
 use super::{IndexCacheOptions, IndexCacheStats, SegmentIndexes, closed};
 use crate::error::Result;
-use crate::uuid::Uuid;
+use crate::uuid::{Uuid, UuidMap};
 
 /// One segment in the cache.
 #[derive(Debug)]
 struct Entry {
     name: Name,
     size_bytes: u64,
+    /// Whether all of its files are there: a load that failed leaves some.
+    is_whole: bool,
     /// In memory, once somebody has asked for it.
     indexes: Option<Arc<SegmentIndexes>>,
     used_ms: i64,
@@ -28,7 +30,7 @@ pub(super) struct Books {
     pub(super) is_closed: bool,
     /// Segments that somebody loads now.
     pub(super) loading: HashSet<Uuid>,
-    entries: HashMap<Uuid, Entry>,
+    entries: UuidMap<Entry>,
     /// Those that nobody asked for lately come first.
     by_turn: BTreeMap<u64, Uuid>,
     last_turn: u64,
@@ -44,7 +46,7 @@ impl Books {
             stats: IndexCacheStats::default(),
             is_closed: false,
             loading: HashSet::new(),
-            entries: HashMap::new(),
+            entries: UuidMap::default(),
             by_turn: BTreeMap::new(),
             last_turn: 0,
             size_bytes: 0,
@@ -57,11 +59,11 @@ impl Books {
     }
 
     pub(super) fn contains(&self, id: Uuid) -> bool {
-        self.entries.contains_key(&id)
+        self.entries.get(&id).is_some_and(|entry| entry.is_whole)
     }
 
     pub(super) fn count(&self) -> usize {
-        self.entries.len()
+        self.entries.values().filter(|entry| entry.is_whole).count()
     }
 
     pub(super) fn size_bytes(&self) -> u64 {
@@ -94,7 +96,16 @@ impl Books {
         let turn = self.last_turn;
         self.by_turn.insert(turn, id);
         self.size_bytes = self.size_bytes.saturating_add(size_bytes);
-        self.entries.insert(id, Entry { name, size_bytes, indexes, used_ms, turn });
+        let is_whole = true;
+        self.entries.insert(id, Entry { name, size_bytes, is_whole, indexes, used_ms, turn });
+    }
+
+    /// Enters what a load that failed has left on the disk: it goes as whole segments do.
+    pub(super) fn enter_part(&mut self, name: Name, size_bytes: u64, used_ms: i64) {
+        self.enter(name, size_bytes, None, used_ms);
+        if let Some(entry) = self.entries.get_mut(&name.segment_id) {
+            entry.is_whole = false;
+        }
     }
 
     /// Takes a segment off.

@@ -111,7 +111,7 @@ impl Files {
 
     /// Loads the side files of a segment: those that lie here and are sound, and the others from
     /// the store, one after another. The first that fails is the last one asked for.
-    pub(super) fn load(&self, segment: &RemoteSegment) -> Result<(Name, Arc<SegmentIndexes>)> {
+    pub(super) fn load(&self, segment: &RemoteSegment) -> Result<Arc<SegmentIndexes>> {
         let name = Name::of(segment);
         let load = |part| match self.read_sound(name, part)? {
             Some(bytes) => Ok(bytes),
@@ -122,7 +122,7 @@ impl Files {
         let transaction_index = load(SegmentPart::TransactionIndex)?;
         let start = name.start_offset;
         let indexes = SegmentIndexes::new(start, offset_index, time_index, transaction_index);
-        Ok((name, Arc::new(indexes)))
+        Ok(Arc::new(indexes))
     }
 
     /// The bytes of a file that is there and sound.
@@ -135,6 +135,12 @@ impl Files {
             Err(error) if matches!(error.kind(), Kind::NotFound | Kind::Limit) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Bytes of the files of a segment that lie here.
+    pub(super) fn size_bytes(&self, name: Name) -> u64 {
+        let size = |part| self.storage.metadata(&self.dir.join(name.file(part)));
+        PARTS.into_iter().filter_map(|part| size(part).ok()).map(|it| it.size_bytes).sum()
     }
 
     /// Fetches a side file from the store, and keeps it when it is sound.

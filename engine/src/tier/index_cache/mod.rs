@@ -137,19 +137,27 @@ impl RemoteIndexCache {
         // Others who wait for it are told in any case, also when a target panics.
         let loading = Loading { cache: self, id };
         let outcome = self.files.load(segment);
+        let name = files::Name::of(segment);
+        let left_bytes = if outcome.is_ok() { 0 } else { self.files.size_bytes(name) };
         let mut books = self.lock();
         let outcome = books.check_open().and(outcome);
         match &outcome {
-            Ok((name, indexes)) => {
+            Ok(indexes) => {
                 books.stats.loads += 1;
-                books.enter(*name, indexes.size_bytes(), Some(Arc::clone(indexes)), now_ms);
+                books.enter(name, indexes.size_bytes(), Some(Arc::clone(indexes)), now_ms);
                 self.shrink(&mut books, now_ms);
             }
-            Err(_) => books.stats.failures += 1,
+            Err(_) => {
+                books.stats.failures += 1;
+                if left_bytes > 0 && !books.is_closed {
+                    books.enter_part(name, left_bytes, now_ms);
+                    self.shrink(&mut books, now_ms);
+                }
+            }
         }
         drop(books);
         drop(loading);
-        outcome.map(|(_, indexes)| indexes)
+        outcome
     }
 
     /// The cache as a source of side files at this time.
@@ -241,7 +249,7 @@ impl RemoteIndexCache {
         self.lock().count()
     }
 
-    /// Bytes of all side files in it.
+    /// Bytes of all side files in it, with those that loads have left which failed.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.lock().size_bytes()

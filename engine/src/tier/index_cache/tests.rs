@@ -359,6 +359,34 @@ fn a_damaged_answer_is_an_error_and_what_was_good_stays() {
     assert_eq!(cache.stats().failures, 3);
 }
 
+#[test]
+fn what_a_load_that_failed_has_left_goes_like_whole_segments() {
+    // It was in no book: files stayed beyond the limit, and until the cache was opened again.
+    let bench = Bench::new();
+    let [a, b] = bench.segments();
+    let fail = |cache: &RemoteIndexCache, now_ms| {
+        bench.store.fault_once(TargetOperation::Get, ".timeindex", TargetFault::Fails(Kind::Io));
+        assert!(cache.get(&a, now_ms).is_err());
+        assert!(!cache.contains(a.id.segment_id));
+    };
+    let cache = bench.open_for(1);
+    fail(&cache, 0);
+    assert_eq!((cache.count(), cache.size_bytes()), (0, 3 * 8));
+    // Another segment needs the room.
+    cache.get(&b, 1).unwrap();
+    assert_eq!((cache.count(), cache.size_bytes()), (1, SEGMENT_BYTES));
+    assert_eq!((cache.run_due(10_001).unwrap(), bench.files().len()), (1, 3));
+    cache.close();
+    // It goes with its segment, and when nobody asks again.
+    let cache = bench.open();
+    fail(&cache, 0);
+    cache.remove(&[a.id.segment_id], 5).unwrap();
+    assert_eq!((cache.run_due(10_005).unwrap(), bench.files().len()), (1, 3));
+    fail(&cache, 10_005);
+    assert_eq!((cache.run_due(910_005).unwrap(), cache.size_bytes()), (0, 0));
+    assert_eq!((cache.run_due(920_005).unwrap(), bench.files().len()), (4, 0));
+}
+
 // spec: tiered-behaviours IC14
 #[test]
 fn files_that_came_back_are_taken_without_asking_the_store() {

@@ -20,7 +20,7 @@ pub(crate) fn error_of(error: &object_store::Error, other: Kind) -> Error {
     Error::new(kind, sentence(error))
 }
 
-/// The error and all its causes, each told once, with no signature in it.
+/// The error and all its causes, each told once, with no secret in it.
 fn sentence(error: &object_store::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -31,11 +31,11 @@ fn sentence(error: &object_store::Error) -> String {
         }
         cause = error.source();
     }
-    without_queries(&text)
+    without_secrets(&text)
 }
 
-/// The text with the queries of all URLs in it cut off: they may be signed.
-fn without_queries(text: &str) -> String {
+/// The text without what is secret in its URLs: queries, which may be signed, and passwords.
+pub(crate) fn without_secrets(text: &str) -> String {
     let mut rest = text;
     let mut kept = String::new();
     while let Some(at) = rest.find("://") {
@@ -43,10 +43,24 @@ fn without_queries(text: &str) -> String {
         let is_end = |c: char| c.is_whitespace() || matches!(c, ')' | '"' | '\'' | '>' | ',');
         let (url, behind) = url.split_at(url.find(is_end).unwrap_or(url.len()));
         kept.push_str(before);
-        kept.push_str(url.split('?').next().unwrap_or_default());
+        kept.push_str(&shown(url));
         rest = behind;
     }
     kept + rest
+}
+
+/// What may be shown of a URL, from its `://` on.
+fn shown(url: &str) -> String {
+    let url = url.split('?').next().unwrap_or_default();
+    let (slashes, rest) = url.split_at(url.len().min("://".len()));
+    let (host, path) = rest.split_at(rest.find(['/', '#']).unwrap_or(rest.len()));
+    match host.rsplit_once('@') {
+        Some((user, host)) => {
+            let user = user.split(':').next().unwrap_or_default();
+            format!("{slashes}{user}@{host}{path}")
+        }
+        None => url.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -60,8 +74,11 @@ mod tests {
             ("GET https://h/a?sig=x: 404", "GET https://h/a 404"),
             ("url (https://h/a?sig=x&y=z), and http://b/c?d", "url (https://h/a), and http://b/c"),
             ("http://h/a b?c", "http://h/a b?c"),
+            ("to http://u:secret@h:80/a@b?c: no", "to http://u@h:80/a@b no"),
+            ("http://u:s@cret@h, s3://u@h", "http://u@h, s3://u@h"),
+            ("://", "://"),
         ] {
-            assert_eq!(without_queries(text), shown);
+            assert_eq!(without_secrets(text), shown);
         }
     }
 }

@@ -4,6 +4,8 @@ use object_store::ObjectStoreScheme;
 use siltstone::{Error, Kind, Result};
 use url::Url;
 
+use crate::failure::without_secrets;
+
 /// The schemes of URLs that name something in a store.
 const SCHEMES: [&str; 12] =
     ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "file", "memory"];
@@ -29,7 +31,9 @@ impl Place {
     /// # Errors
     /// `InvalidArgument` for what is no URL of a store that is known here.
     pub fn parse(text: &str) -> Result<Self> {
-        let refuse = |why: String| Error::new(Kind::InvalidArgument, format!("{text}: {why}"));
+        let refuse = |why: String| {
+            Error::new(Kind::InvalidArgument, without_secrets(&format!("{text}: {why}")))
+        };
         let url = Url::parse(text).map_err(|error| refuse(format!("not a URL: {error}")))?;
         if !is_url(text) || url.scheme() == "memory" {
             let why = format!("no store is known for {}:// (s3, gs, az, https)", url.scheme());
@@ -135,6 +139,15 @@ mod tests {
     fn secrets_in_a_url_are_not_shown() {
         let place = Place::parse("https://user:secret@host/a/b?sig=secret").unwrap();
         assert_eq!(place.shown(), "https://user@host/a/b");
+        for text in [
+            "https://user:secret@host/a?sig=secret#b",
+            "https://user:secret@host:none/a?sig=secret",
+            "ftp://user:secret@host/a?sig=secret",
+            "s3://user:secret@host/a?sig=secret#b",
+        ] {
+            let error = Place::parse(text).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
     }
 
     #[test]

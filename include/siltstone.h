@@ -13,7 +13,7 @@
  *         return 1;
  *     }
  *     ... silt_log_append_leader, silt_locate, silt_log_flush ...
- *     silt_log_stop(log, now_ms, &error);
+ *     silt_log_stop(log, &error);
  *     silt_log_close(log);
  *
  * ERRORS
@@ -320,9 +320,10 @@ typedef struct silt_append {
     int64_t now_ms;
     uint32_t origin;            /* SILT_ORIGIN_ */
     int32_t transaction_version; /* of who wrote a marker: 1 or 2; 0 when it is not known */
+    uint64_t verification;       /* what silt_log_start_verification gave; 0 for nothing */
 } silt_append_t;
 
-#define SILT_APPEND_INIT { SILT_SIZE_OF(silt_append_t), 0, 0, 0, 0 }
+#define SILT_APPEND_INIT { SILT_SIZE_OF(silt_append_t), 0, 0, 0, 0, 0 }
 
 enum {
     SILT_APPENDED_DUPLICATE = 1, /* it was there already, with these offsets; nothing was written */
@@ -352,6 +353,23 @@ typedef struct silt_appended {
 SILT_API silt_status_t silt_log_append_leader(silt_log_t *log, void *records, uint64_t size_bytes,
                                               const silt_append_t *append, silt_appended_t *out,
                                               silt_error_t *err);
+
+enum {
+    SILT_VERIFY_EPOCH_BUMPS = 1 /* the producer gets a new epoch with each transaction */
+};
+
+/*
+ * The first batch of a producer's transaction is refused (SILT_DETAIL_INVALID_TXN_STATE) unless it
+ * was verified: the host calls this with the batch's fields, asks the coordinator of transactions
+ * whether the transaction is open and has this partition, and appends the batch with the number that
+ * goes to *verification. A marker that comes in between ends the verification. 0: the transaction is
+ * open in this log, and nothing is to be asked. SILT_DETAIL_INVALID_PRODUCER_EPOCH for an epoch
+ * before the one that is known. Writes, as an append does.
+ */
+SILT_API silt_status_t silt_log_start_verification(silt_log_t *log, int64_t producer_id,
+                                                   int32_t base_sequence, int32_t producer_epoch,
+                                                   uint32_t flags, int64_t now_ms,
+                                                   uint64_t *verification, silt_error_t *err);
 
 /*
  * Appends what a leader has sent, offsets and all: the bytes are written as they are. Batches of a

@@ -130,6 +130,18 @@ public:
         return out;
     }
 
+    /// The number for the append of a transaction's first batch; 0 when it is open already.
+    std::uint64_t start_verification(std::int64_t producer_id, std::int32_t base_sequence,
+                                     std::int32_t producer_epoch, std::uint32_t flags,
+                                     std::int64_t now_ms) {
+        std::uint64_t verification = 0;
+        detail::check([&](silt_error_t *error) {
+            return silt_log_start_verification(log_, producer_id, base_sequence, producer_epoch,
+                                               flags, now_ms, &verification, error);
+        });
+        return verification;
+    }
+
     silt_appended_t append_follower(const void *records, std::uint64_t size_bytes,
                                     std::int32_t leader_epoch, std::int64_t now_ms) {
         silt_appended_t out = SILT_APPENDED_INIT;

@@ -212,7 +212,7 @@ pub fn leader_append(append: &Append) -> Outcome<LeaderAppend> {
         _ => return invalid("transaction_version is no version"),
     };
     let Append { leader_epoch, now_ms, .. } = *append;
-    let guard = VerificationGuard::SENTINEL;
+    let guard = VerificationGuard::from_number(append.verification);
     Ok(LeaderAppend { leader_epoch, origin, guard, transaction_version, now_ms })
 }
 
@@ -255,6 +255,34 @@ log_function! {
         let info = it.log.append_as_leader(records, &append, &mut scratch)?;
         // SAFETY: a struct of the header.
         unsafe { write_struct(out, &appended(&info)) }
+    }
+}
+
+const EPOCH_BUMPS: u32 = 1;
+
+log_function! {
+    fn silt_log_start_verification(
+        producer_id: i64,
+        base_sequence: i32,
+        producer_epoch: i32,
+        flags: u32,
+        now_ms: i64,
+        verification: *mut u64
+    ) |it| {
+        if flags & !EPOCH_BUMPS != 0 {
+            return invalid("flags are none of SILT_VERIFY_");
+        }
+        let Ok(epoch) = i16::try_from(producer_epoch) else {
+            return invalid("producer_epoch is no epoch");
+        };
+        if verification.is_null() || !verification.is_aligned() {
+            return invalid("the place for the number is NULL or not aligned");
+        }
+        let bumps = flags & EPOCH_BUMPS != 0;
+        let log = &it.log;
+        let guard = log.start_verification(producer_id, base_sequence, epoch, bumps, now_ms)?;
+        // SAFETY: not NULL, and aligned.
+        unsafe { write_plain(verification, guard.number()) }
     }
 }
 

@@ -57,7 +57,14 @@ unsafe fn target<'a>(item: &AppendItem) -> Outcome<(&'a LogObject, AppendAs)> {
         return invalid("flags are none of SILT_APPEND_");
     }
     let AppendItem { leader_epoch, now_ms, origin, transaction_version, .. } = *item;
-    let append = Append { struct_size: 0, leader_epoch, now_ms, origin, transaction_version };
+    let append = Append {
+        struct_size: 0,
+        leader_epoch,
+        now_ms,
+        origin,
+        transaction_version,
+        verification: 0,
+    };
     Ok((object, append_as(item.flags & FOLLOWER != 0, &append)?))
 }
 

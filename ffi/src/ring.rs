@@ -329,7 +329,14 @@ fn append_of(op: &Op) -> Outcome<AppendAs> {
         return invalid("flags are none of SILT_OP_");
     }
     let Op { leader_epoch, now_ms, origin, transaction_version, .. } = *op;
-    let append = Append { struct_size: 0, leader_epoch, now_ms, origin, transaction_version };
+    let append = Append {
+        struct_size: 0,
+        leader_epoch,
+        now_ms,
+        origin,
+        transaction_version,
+        verification: 0,
+    };
     append_as(op.flags & FOLLOWER != 0, &append)
 }
 

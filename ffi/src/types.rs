@@ -106,6 +106,7 @@ c_structs! {
         now_ms: i64,
         origin: u32,
         transaction_version: i32,
+        verification: u64,
     }
 
     /// `silt_appended_t`.
@@ -379,6 +380,7 @@ growing! {
         now_ms: 0,
         origin: 0,
         transaction_version: 0,
+        verification: 0,
     };
     Appended, 56, Appended {
         struct_size: 0,

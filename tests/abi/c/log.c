@@ -286,6 +286,50 @@ static void grows(void) {
     silt_log_close(log);
 }
 
+/* Appends a transactional batch of one record. */
+static silt_status_t append_in_transaction(silt_log_t *log, int32_t sequence, uint64_t verification,
+                                           silt_error_t *error) {
+    unsigned char bytes[256];
+    size_t size = make_batch(bytes, 0, 1000, 9, sequence, 40);
+    bytes[22] |= 0x10;
+    uint32_t crc = silt_crc32c(0, bytes + 21, size - 21);
+    for (int i = 0; i < 4; i++) {
+        bytes[17 + i] = (unsigned char)(crc >> (24 - 8 * i));
+    }
+    silt_append_t request = SILT_APPEND_INIT;
+    request.verification = verification;
+    silt_appended_t appended = SILT_APPENDED_INIT;
+    return silt_log_append_leader(log, bytes, size, &request, &appended, error);
+}
+
+static void begins_verified_transactions_alone(void) {
+    silt_log_t *log = open_log("verified-0", NULL);
+    silt_error_t error = SILT_ERROR_INIT;
+    EXPECT(SILT_E_CONFLICT, append_in_transaction(log, 0, 0, &error));
+    CHECK(error.detail_code == SILT_DETAIL_INVALID_TXN_STATE);
+    uint64_t verification = 0;
+    EXPECT(SILT_OK, silt_log_start_verification(log, 9, 0, 0, 0, 5000, &verification, NULL));
+    CHECK(verification != 0);
+    EXPECT(SILT_E_CONFLICT, append_in_transaction(log, 0, verification + 1, NULL));
+    EXPECT(SILT_OK, append_in_transaction(log, 0, verification, NULL));
+    EXPECT(SILT_OK, silt_log_start_verification(log, 9, 1, 0, 0, 5000, &verification, NULL));
+    CHECK(verification == 0);
+    EXPECT(SILT_OK, append_in_transaction(log, 1, 0, NULL));
+
+    verification = 42;
+    EXPECT(SILT_E_INVALID_ARGUMENT,
+           silt_log_start_verification(NULL, 9, 0, 0, 0, 0, &verification, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_log_start_verification(log, 9, 0, 0, 0, 0, NULL, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT,
+           silt_log_start_verification(log, 9, 0, 1 << 15, 0, 0, &verification, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT,
+           silt_log_start_verification(log, 9, 0, 0, 2, 0, &verification, NULL));
+    EXPECT(SILT_E_CONFLICT,
+           silt_log_start_verification(log, 9, 0, -1, 0, 0, &verification, &error));
+    CHECK(error.detail_code == SILT_DETAIL_INVALID_PRODUCER_EPOCH && verification == 42);
+    silt_log_close(log);
+}
+
 static void takes_no_null(void) {
     silt_log_t *log = open_log("null-0", NULL);
     unsigned char bytes[256];
@@ -388,6 +432,7 @@ int main(int argc, char **argv) {
     refuses();
     refuses_to_open();
     grows();
+    begins_verified_transactions_alone();
     takes_no_null();
     outlives_a_panic();
     belongs_to_its_process();

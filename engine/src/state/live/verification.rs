@@ -13,6 +13,12 @@ impl VerificationGuard {
     /// Nothing was verified, nor needed to be. It verifies no batch.
     pub const SENTINEL: VerificationGuard = VerificationGuard(0);
 
+    /// The guard of a number that [`number`](Self::number) gave; 0 is the sentinel.
+    #[must_use]
+    pub fn from_number(number: u64) -> Self {
+        VerificationGuard(number)
+    }
+
     /// The guard's number: 0 for the sentinel.
     #[must_use]
     pub fn number(self) -> u64 {

@@ -33,10 +33,10 @@ pub struct TopicOffsets {
 
 impl Clients {
     /// Starts the process, which need not find a broker yet.
-    pub fn start(kafka: &Kafka, cluster: &Cluster<'_>) -> Self {
+    pub fn start(kafka: &Kafka, addresses: &str) -> Self {
         let home = TempDir::with_prefix("siltstone-clients-").expect("a temporary directory");
         let mut java = kafka.java("error");
-        java.arg(Path::new(SOURCES).join("Clients.java")).arg(cluster.addresses());
+        java.arg(Path::new(SOURCES).join("Clients.java")).arg(addresses);
         java.stdin(Stdio::piped()).stdout(Stdio::piped());
         java.stderr(File::create(home.path().join("errors")).expect("a new file"));
         let mut child = java.spawn().expect("java ran before");

@@ -2,18 +2,23 @@
 //! offsets; our readers read what it uploads, and it goes on with replicas that we
 //! rebuilt.
 //!
-//! Needs a JDK (17 or newer) and Maven, which fetches Kafka once into the target directory.
-//! `SILTSTONE_CONFORMANCE` says how much is run:
+//! And the other way round: Kafka's clients and kcat work with the broker of `examples/broker-cpp`.
+//!
+//! Needs a JDK (17 or newer) and Maven, which fetches Kafka once into the target directory; for the
+//! example CMake, a C++ compiler and kcat. `SILTSTONE_CONFORMANCE` says how much is run:
 //!
 //! | value | what is run |
 //! |---|---|
-//! | not set | the killed state of each kit; without Java or Maven nothing, with a word about it |
+//! | not set | the killed state of each kit; without those programs nothing, with a word about it |
 //! | `required` | the same, but what is missing is a failure |
 //! | `all` | every state of every kit; what is missing is a failure |
 
 mod broker;
 mod clients;
 mod cluster;
+mod example_broker;
+mod example_clients;
+mod example_nonsense;
 mod live;
 mod remote_reader;
 mod tiered_reads;

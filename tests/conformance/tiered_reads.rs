@@ -33,7 +33,7 @@ struct Seen {
 fn what_a_broker_uploads_is_read_as_its_consumers_read_it() {
     let Some(kafka) = kafka() else { return };
     let mut cluster = Cluster::new(kafka, 1);
-    let mut clients = Clients::start(kafka, &cluster);
+    let mut clients = Clients::start(kafka, &cluster.addresses());
     cluster.start(1);
     compressed(&mut clients);
     transactions(&mut clients);

@@ -33,7 +33,7 @@ fn a_rebuilt_replica_follows_and_leads_as_one_that_was_always_there() {
     // spec: tiered-faults T2, T4
     let Some(kafka) = kafka() else { return };
     let mut cluster = Cluster::new(kafka, 2);
-    let mut clients = Clients::start(kafka, &cluster);
+    let mut clients = Clients::start(kafka, &cluster.addresses());
     start_both(&mut cluster, &mut clients);
     write_led_by_two(&cluster, &mut clients);
     cluster.stop(2);

@@ -1,0 +1,260 @@
+#include "server.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "api.hpp"
+#include "listener.hpp"
+
+namespace broker {
+
+static constexpr ConnectionId LISTENER = 0;
+static constexpr ConnectionId SIGNALS = 1;
+static constexpr std::chrono::seconds HOUSEKEEPING_INTERVAL(30);
+static constexpr std::chrono::seconds TRANSACTION_CHECK_INTERVAL(1);
+
+static sigset_t stop_signals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    return signals;
+}
+
+void block_stop_signals() {
+    const sigset_t signals = stop_signals();
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
+static Descriptor watch_stop_signals() {
+    const sigset_t signals = stop_signals();
+    return Descriptor(checked(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
+}
+
+Server::Server(Broker &broker, const Options &options)
+    : broker_(broker), options_(options), epoll_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll")),
+      listener_(listen_at(options.listen)), signals_(watch_stop_signals()),
+      next_housekeeping_(Clock::now() + HOUSEKEEPING_INTERVAL),
+      next_transaction_check_(Clock::now()) {
+    broker_.address = options.advertise.value_or(address_of(listener_.get(), options.listen.host));
+    watch(listener_.get(), LISTENER, EPOLLIN, EPOLL_CTL_ADD);
+    watch(signals_.get(), SIGNALS, EPOLLIN, EPOLL_CTL_ADD);
+}
+
+void Server::watch(int fd, ConnectionId id, std::uint32_t events, int operation) {
+    epoll_event event = {};
+    event.events = events;
+    event.data.u64 = id;
+    checked(epoll_ctl(epoll_.get(), operation, fd, &event), "epoll_ctl");
+}
+
+void Server::run() {
+    while (!is_stopping_) {
+        epoll_event events[256];
+        const int count = epoll_wait(epoll_.get(), events, 256, milliseconds_to_sleep());
+        if (count < 0 && errno != EINTR) {
+            throw_errno("epoll_wait");
+        }
+        for (int at = 0; at < count; at++) {
+            on_event(events[at].data.u64, events[at].events);
+        }
+        for (const ConnectionId id : std::exchange(has_request_, {})) {
+            with_client(id, [&](Client &client) { serve(id, client); });
+        }
+        do_what_is_due();
+        retry_fetches();
+        broker_.topics.flush_before_ack();
+        send_answers();
+    }
+}
+
+void Server::do_what_is_due() {
+    const auto now = Clock::now();
+    if (now >= next_housekeeping_) {
+        broker_.topics.keep_house();
+        next_housekeeping_ = now + HOUSEKEEPING_INTERVAL;
+    }
+    if (now >= next_transaction_check_) {
+        broker_.transactions.abort_expired();
+        next_transaction_check_ = now + TRANSACTION_CHECK_INTERVAL;
+    }
+}
+
+int Server::milliseconds_to_sleep() const {
+    if (!has_request_.empty()) {
+        return 0;
+    }
+    auto until = std::min(next_transaction_check_, next_housekeeping_);
+    if (!deadlines_.empty()) {
+        until = std::min(until, deadlines_.begin()->first);
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    return static_cast<int>(std::max<std::int64_t>(0, left.count()));
+}
+
+void Server::accept_all() {
+    for (;;) {
+        Descriptor socket(
+            accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (socket.get() < 0) {
+            return; // nobody waits, or there is no descriptor left, which the limit keeps away
+        }
+        if (clients_.size() >= options_.connections_max) {
+            std::fprintf(stderr, "a connection beyond the limit was closed\n");
+            continue;
+        }
+        const int on = 1;
+        checked(setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
+        const ConnectionId id = next_id_++;
+        const std::uint32_t events = EPOLLIN | EPOLLRDHUP;
+        watch(socket.get(), id, events, EPOLL_CTL_ADD);
+        Client client{Connection(std::move(socket), options_.request_bytes_max)};
+        client.events = events;
+        clients_.emplace(id, std::move(client));
+    }
+}
+
+/// Does something for a client that may be gone. What it has sent wrong ends its connection.
+template <typename Function> void Server::with_client(ConnectionId id, Function function) {
+    const auto client = clients_.find(id);
+    if (client == clients_.end()) {
+        return;
+    }
+    try {
+        function(client->second);
+    } catch (const Malformed &error) {
+        std::fprintf(stderr, "connection %llu is closed: %s\n", static_cast<unsigned long long>(id),
+                     error.what());
+        close(id);
+    }
+}
+
+void Server::on_event(ConnectionId id, std::uint32_t events) {
+    if (id == LISTENER) {
+        return accept_all();
+    }
+    if (id == SIGNALS) {
+        is_stopping_ = true;
+        return;
+    }
+    with_client(id, [&](Client &client) {
+        touched_.insert(id);
+        const bool is_reading = (client.events & EPOLLIN) != 0;
+        const bool has_ended =
+            (events & (EPOLLERR | EPOLLHUP)) != 0 || (!is_reading && (events & EPOLLRDHUP) != 0);
+        if (has_ended || (is_reading && (events & EPOLLIN) != 0 && !client.connection.receive())) {
+            return close(id);
+        }
+        has_request_.insert(id);
+    });
+}
+
+/// Handles the requests that are here, until one has to wait or answers pile up.
+void Server::serve(ConnectionId id, Client &client) {
+    while (!client.waiting && !client.connection.is_backlogged()) {
+        const auto frame = client.connection.next_frame();
+        if (!frame) {
+            return;
+        }
+        handle(id, client, *frame, true);
+    }
+}
+
+void Server::handle(ConnectionId id, Client &client, Bytes frame, bool may_wait) {
+    Call call;
+    call.may_wait = may_wait;
+    client.connection.queue(answer(broker_, frame, call));
+    touched_.insert(id);
+    if (call.wait) {
+        wait(id, client, frame, std::move(*call.wait));
+    }
+}
+
+void Server::wait(ConnectionId id, Client &client, Bytes frame, Wait wait) {
+    for (Partition *const partition : wait.partitions) {
+        partition->waiting.insert(id);
+    }
+    const auto deadline = Clock::now() + wait.time;
+    client.waiting = WaitingFetch{frame, deadline, std::move(wait.partitions)};
+    deadlines_.emplace(deadline, id);
+}
+
+Server::WaitingFetch Server::wake(ConnectionId id, Client &client) {
+    WaitingFetch fetch = *std::exchange(client.waiting, std::nullopt);
+    for (Partition *const partition : fetch.partitions) {
+        partition->waiting.erase(id);
+    }
+    deadlines_.erase({fetch.deadline, id});
+    return fetch;
+}
+
+/// Looks again at the fetches whose partitions have got something, or that have waited long enough.
+void Server::retry_fetches() {
+    std::unordered_set<ConnectionId> due;
+    for (const ConnectionId id : broker_.topics.take_woken()) {
+        due.insert(id);
+    }
+    const auto now = Clock::now();
+    for (auto at = deadlines_.begin(); at != deadlines_.end() && at->first <= now; ++at) {
+        due.insert(at->second);
+    }
+    for (const ConnectionId id : due) {
+        with_client(id, [&](Client &client) {
+            if (!client.waiting) {
+                return;
+            }
+            const WaitingFetch fetch = wake(id, client);
+            handle(id, client, fetch.frame, fetch.deadline > now);
+            if (client.waiting) {
+                // It waits on, but not for longer than it has said.
+                deadlines_.erase({client.waiting->deadline, id});
+                client.waiting->deadline = fetch.deadline;
+                deadlines_.emplace(fetch.deadline, id);
+            } else {
+                has_request_.insert(id); // one that came behind it
+            }
+        });
+    }
+}
+
+void Server::send_answers() {
+    for (const ConnectionId id : std::exchange(touched_, {})) {
+        with_client(id, [&](Client &client) {
+            const bool was_backlogged = client.connection.is_backlogged();
+            if (!client.connection.send()) {
+                return close(id);
+            }
+            const bool is_backlogged = client.connection.is_backlogged();
+            if (was_backlogged && !is_backlogged) {
+                has_request_.insert(id);
+            }
+            const bool is_reading = !client.waiting && !is_backlogged;
+            const std::uint32_t events = EPOLLRDHUP | (is_reading ? EPOLLIN : 0u) |
+                                         (client.connection.has_output() ? EPOLLOUT : 0u);
+            if (events != client.events) {
+                watch(client.connection.socket(), id, events, EPOLL_CTL_MOD);
+                client.events = events;
+            }
+        });
+    }
+}
+
+void Server::close(ConnectionId id) {
+    const auto client = clients_.find(id);
+    if (client->second.waiting) {
+        wake(id, client->second);
+    }
+    // Closing the socket takes it from epoll, too.
+    clients_.erase(client);
+}
+
+} // namespace broker

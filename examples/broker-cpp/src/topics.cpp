@@ -1,0 +1,184 @@
+#include "topics.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "uuid.hpp"
+
+namespace broker {
+
+static constexpr std::size_t PARTITIONS_MAX = 10'000;
+
+Topics::Topics(LogDir &dir, bool flushes_before_ack)
+    : dir_(dir), flushes_before_ack_(flushes_before_ack), settings_(dir.topic_settings()),
+      recovery_points_(dir.recovery_points()), log_start_offsets_(dir.log_start_offsets()) {
+    const bool is_clean = dir_.take_clean_mark();
+    std::map<std::string, std::int32_t> counts;
+    std::map<std::string, Uuid> ids;
+    for (const PartitionName &name : dir_.partitions()) {
+        std::int32_t &count = counts[name.topic];
+        count = std::max(count, name.index + 1);
+        if (const auto id = parse_uuid(dir_.topic_id_of(name))) {
+            ids[name.topic] = *id;
+        }
+    }
+    for (const auto &[name, count] : counts) {
+        Topic &topic = topics_[name];
+        topic.name = name;
+        topic.id = ids.contains(name) ? ids[name] : random_uuid();
+        topics_by_id_[topic.id] = &topic;
+        // Where a kill came between the folders of a new topic, the missing ones are made now.
+        for (std::int32_t index = 0; index < count; index++) {
+            open(topic, index, is_clean);
+        }
+    }
+}
+
+static std::int64_t offset_in(const Checkpoint &checkpoint, const PartitionName &name) {
+    const auto line = checkpoint.find(name);
+    return line == checkpoint.end() ? 0 : line->second;
+}
+
+void Topics::open(Topic &topic, std::int32_t index, bool is_clean) {
+    const PartitionName name{topic.name, index};
+    std::vector<silt_config_t> configs;
+    for (const auto &[setting, value] : settings_[topic.name]) {
+        configs.push_back({setting.c_str(), value.c_str()});
+    }
+    silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
+    options.flags = is_clean ? 0 : SILT_LOG_UNCLEAN;
+    options.configs = configs.data();
+    options.config_count = static_cast<std::uint32_t>(configs.size());
+    options.recovery_point = offset_in(recovery_points_, name);
+    options.log_start_offset = offset_in(log_start_offsets_, name);
+    options.now_ms = now_ms();
+    std::memcpy(options.topic_id, topic.id.data(), topic.id.size());
+    siltstone::Log log(dir_.folder_of(name), &options);
+    // There are no followers to wait for.
+    log.set_high_watermark(log.offsets().log_end_offset);
+    topic.partitions.push_back(std::make_unique<Partition>(Partition{name, std::move(log), {}}));
+    partition_count_++;
+}
+
+const Topic *Topics::find(std::string_view name) const {
+    const auto topic = topics_.find(name);
+    return topic == topics_.end() ? nullptr : &topic->second;
+}
+
+const Topic *Topics::find(const Uuid &id) const {
+    const auto topic = topics_by_id_.find(id);
+    return topic == topics_by_id_.end() ? nullptr : topic->second;
+}
+
+Partition *Topic::find(std::int32_t index) const {
+    const auto at = static_cast<std::size_t>(index);
+    return index >= 0 && at < partitions.size() ? partitions[at].get() : nullptr;
+}
+
+Partition *Topics::find(std::string_view name, std::int32_t index) const {
+    const Topic *const topic = find(name);
+    return topic == nullptr ? nullptr : topic->find(index);
+}
+
+std::size_t Topics::partitions_left() const {
+    return PARTITIONS_MAX - std::min(PARTITIONS_MAX, partition_count_);
+}
+
+const Topic &Topics::create(const std::string &name, std::int32_t partition_count,
+                            const std::vector<Setting> &settings) {
+    Topic topic;
+    topic.name = name;
+    topic.id = random_uuid();
+    try {
+        // Saved before there is a folder, so that no folder is ever opened without them.
+        settings_[name] = settings;
+        dir_.save(settings_);
+        for (std::int32_t index = 0; index < partition_count; index++) {
+            open(topic, index, true);
+        }
+    } catch (...) {
+        partition_count_ -= topic.partitions.size();
+        settings_.erase(name);
+        dir_.save(settings_);
+        throw;
+    }
+    Topic &created = topics_[name] = std::move(topic);
+    topics_by_id_[created.id] = &created;
+    return created;
+}
+
+silt_appended_t Topics::append(Partition &partition, Bytes records, const silt_append_t &append) {
+    const silt_appended_t appended =
+        partition.log.append_leader(records.data(), records.size(), append);
+    if ((appended.flags & SILT_APPENDED_DUPLICATE) != 0) {
+        return appended;
+    }
+    partition.log.set_high_watermark(appended.last_offset + 1);
+    woken_.insert(woken_.end(), partition.waiting.begin(), partition.waiting.end());
+    if (flushes_before_ack_) {
+        unflushed_.insert(&partition);
+    } else if ((appended.flags & (SILT_APPENDED_ROLLED | SILT_APPENDED_FLUSH_DUE)) != 0) {
+        flusher_->flush_later(partition.log);
+    }
+    return appended;
+}
+
+void Topics::flush_before_ack() {
+    for (Partition *const partition : std::exchange(unflushed_, {})) {
+        flush_or_exit(partition->log);
+    }
+}
+
+void Topics::keep_house() {
+    const std::int64_t now = now_ms();
+    for (const auto &[name, topic] : topics_) {
+        for (const auto &partition : topic.partitions) {
+            silt_error_t error = SILT_ERROR_INIT;
+            if (silt_log_retain(partition->log.get(), now, nullptr, &error) != SILT_OK ||
+                silt_log_delete_due_files(partition->log.get(), now, nullptr, &error) != SILT_OK) {
+                std::fprintf(stderr, "old segments stay: %s\n", error.message);
+            }
+        }
+    }
+    save_checkpoints();
+}
+
+void Topics::save_checkpoints() {
+    Checkpoint high_watermarks;
+    for (const auto &[name, topic] : topics_) {
+        for (const auto &partition : topic.partitions) {
+            const silt_offsets_t offsets = partition->log.offsets();
+            recovery_points_[partition->name] = offsets.recovery_point;
+            log_start_offsets_[partition->name] = offsets.log_start_offset;
+            high_watermarks[partition->name] = offsets.high_watermark;
+        }
+    }
+    dir_.save(recovery_points_, log_start_offsets_, high_watermarks);
+}
+
+void Topics::stop() {
+    flusher_.reset();
+    for (const auto &[name, topic] : topics_) {
+        for (const auto &partition : topic.partitions) {
+            partition->log.flush(now_ms());
+        }
+    }
+    save_checkpoints();
+    for (const auto &[name, topic] : topics_) {
+        for (const auto &partition : topic.partitions) {
+            partition->log.stop();
+        }
+    }
+    dir_.mark_clean();
+}
+
+bool is_topic_name(std::string_view name) {
+    const auto is_allowed = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '.' || c == '_' || c == '-';
+    };
+    return !name.empty() && name.size() <= 249 && name != "." && name != ".." &&
+           std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+} // namespace broker

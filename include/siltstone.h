@@ -1952,6 +1952,93 @@ typedef struct silt_plan_step {
 SILT_API silt_status_t silt_dir_plan(const silt_dir_t *dir, silt_plan_step_t *out,
                                      uint32_t capacity, uint32_t *count, silt_error_t *err);
 
+/* ---- State of producers --------------------------------------------------------------------------- */
+
+/* What is known of a producer, as a snapshot has it. */
+typedef struct silt_producer {
+    int64_t producer_id;
+    int64_t last_offset; /* of its newest batch, -1 when none is known */
+    int64_t last_timestamp_ms;
+    int64_t txn_first_offset; /* of its open transaction, -1 for none */
+    int32_t last_sequence;    /* of its newest batch, -1 when none is known */
+    int32_t offset_delta;     /* last less first offset of its newest batch */
+    int32_t coordinator_epoch;
+    int16_t producer_epoch;
+    int16_t reserved;
+} silt_producer_t;
+
+/* The producers of a log. SILT_E_CONFLICT when another thread is writing. */
+SILT_API silt_status_t silt_log_producers(const silt_log_t *log, silt_producer_t *out,
+                                          uint32_t capacity, uint32_t *count, silt_error_t *err);
+
+/* The bytes of a .snapshot file of these producers, in this order. *size_bytes is what they need,
+ * also with SILT_E_SHORT_BUFFER. */
+SILT_API silt_status_t silt_snapshot_write(const silt_producer_t *producers, uint32_t count,
+                                           void *bytes, uint64_t capacity, uint64_t *size_bytes,
+                                           silt_error_t *err);
+
+/* The producers in the bytes of a .snapshot file. SILT_E_CORRUPT, with the position, for a file that
+ * Kafka would delete. */
+SILT_API silt_status_t silt_snapshot_read(const void *bytes, uint64_t size_bytes,
+                                          silt_producer_t *out, uint32_t capacity, uint32_t *count,
+                                          silt_error_t *err);
+
+/* What a walk over a segment is to find; a table with capacity 0 is not wanted, and may be NULL. */
+typedef struct silt_scan {
+    uint32_t struct_size;
+    uint32_t index_interval_bytes; /* 0: Kafka's default */
+    int64_t base_offset;
+    uint32_t index_size_bytes_max; /* 0: Kafka's default */
+    uint32_t producers_before_count;
+    const silt_producer_t *producers_before; /* what is known in front of the segment */
+    void *offset_index;
+    uint64_t offset_index_capacity;
+    void *time_index;
+    uint64_t time_index_capacity;
+    void *txn_index;
+    uint64_t txn_index_capacity;
+    silt_producer_t *producers;
+    uint32_t producers_capacity;
+    uint32_t reserved;
+} silt_scan_t;
+
+#define SILT_SCAN_INIT \
+    { SILT_SIZE_OF(silt_scan_t), 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, 0, 0 }
+
+/* Why a walk ended in front of a batch that is whole: it is the host's to decide. */
+enum {
+    SILT_SCAN_LEGACY = 1,   /* it is of message format 0 or 1 */
+    SILT_SCAN_OFFSETS = 2,  /* its offsets are not within 2^31 of the base */
+    SILT_SCAN_PRODUCERS = 4 /* its producer may not have written it */
+};
+
+typedef struct silt_scanned {
+    uint32_t struct_size;
+    uint32_t flags; /* SILT_SCAN_ */
+    uint32_t batch_count;
+    uint32_t producer_count;
+    uint64_t valid_bytes; /* where the walk ended */
+    int64_t next_offset;
+    int64_t max_timestamp_ms; /* -1 for none */
+    uint64_t offset_index_size_bytes;
+    uint64_t time_index_size_bytes;
+    uint64_t txn_index_size_bytes;
+    int64_t first_undecided_offset; /* of the oldest open transaction, -1 for none */
+} silt_scanned_t;
+
+#define SILT_SCANNED_INIT { SILT_SIZE_OF(silt_scanned_t), 0, 0, 0, 0, -1, -1, 0, 0, 0, -1 }
+
+/*
+ * Walks the bytes of a segment once, as recovery does: checks frames and checksums, and makes all
+ * that is derived from them: the three indexes as their files have them, and the producers behind
+ * the segment. A tail that is torn or damaged ends the walk and is no error, nor is a batch that is
+ * not for this function: *out says where and why. SILT_E_SHORT_BUFFER when a table is too small:
+ * *out says what is needed.
+ */
+SILT_API silt_status_t silt_segment_scan(const void *bytes, uint64_t size_bytes,
+                                         const silt_scan_t *scan, silt_scanned_t *out,
+                                         silt_error_t *err);
+
 #ifdef __cplusplus
 }
 #endif

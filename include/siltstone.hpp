@@ -220,6 +220,14 @@ public:
             });
     }
 
+    std::vector<silt_producer_t> producers() const {
+        return detail::all<silt_producer_t>(
+            [&](silt_producer_t *out, std::uint32_t capacity, std::uint32_t *count,
+                silt_error_t *error) {
+                return silt_log_producers(log_, out, capacity, count, error);
+            });
+    }
+
     /// The C object, for functions that have no wrapper.
     silt_log_t *get() const noexcept { return log_; }
 
@@ -801,6 +809,38 @@ public:
 private:
     silt_dir_t *dir_ = nullptr;
 };
+
+/// As silt_segment_scan.
+inline silt_scanned_t scan_segment(const void *bytes, std::uint64_t size_bytes,
+                                   const silt_scan_t &scan) {
+    silt_scanned_t out = SILT_SCANNED_INIT;
+    detail::check([&](silt_error_t *error) {
+        return silt_segment_scan(bytes, size_bytes, &scan, &out, error);
+    });
+    return out;
+}
+
+/// The bytes of a snapshot of these producers.
+inline std::vector<unsigned char> write_snapshot(const std::vector<silt_producer_t> &producers) {
+    std::uint64_t size_bytes = 0;
+    const auto count = static_cast<std::uint32_t>(producers.size());
+    static_cast<void>(
+        silt_snapshot_write(producers.data(), count, nullptr, 0, &size_bytes, nullptr));
+    std::vector<unsigned char> bytes(size_bytes);
+    detail::check([&](silt_error_t *error) {
+        return silt_snapshot_write(producers.data(), count, bytes.data(), bytes.size(), &size_bytes,
+                                   error);
+    });
+    return bytes;
+}
+
+/// The producers in the bytes of a snapshot.
+inline std::vector<silt_producer_t> read_snapshot(const void *bytes, std::uint64_t size_bytes) {
+    return detail::all<silt_producer_t>([&](silt_producer_t *out, std::uint32_t capacity,
+                                            std::uint32_t *count, silt_error_t *error) {
+        return silt_snapshot_read(bytes, size_bytes, out, capacity, count, error);
+    });
+}
 
 } // namespace siltstone
 

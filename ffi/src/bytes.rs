@@ -189,7 +189,7 @@ pub fn settings(interval_bytes: u32, size_bytes_max: u32) -> IndexSettings {
 }
 
 /// Writes an index to its array; an array of no size does not want it.
-fn put(room: &mut [u8], index: &[u8]) -> bool {
+pub fn put(room: &mut [u8], index: &[u8]) -> bool {
     match room.get_mut(..index.len()) {
         Some(room) => {
             room.copy_from_slice(index);

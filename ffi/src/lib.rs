@@ -22,5 +22,6 @@ mod memory;
 mod read;
 mod replica;
 mod ring;
+mod state;
 mod tier;
 mod types;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine::Kind;
 use engine::index::AbortedTxn;
 use engine::log::{FetchOptions, Fetched, FileRange, Isolation, Log, RangeLease};
 
@@ -172,23 +173,20 @@ pub unsafe extern "C" fn silt_leases_release(
 /// # Safety
 /// The fetch is one of the header.
 pub unsafe fn read(fetch: &Fetch, log: &Log, bytes: &mut [u8], out: &mut Range) -> Outcome<bool> {
-    let mut options = options(fetch)?;
-    let capacity = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-    options.max_bytes = options.max_bytes.min(capacity);
-    let read = log.read(fetch.offset, &options)?;
-    let Some(target) = bytes.get_mut(..read.bytes.len()) else {
-        return Err(Failure::Call(SHORT_BUFFER, "the first batch is larger than the buffer"));
-    };
-    target.copy_from_slice(&read.bytes);
+    let found = log.read_into(fetch.offset, &options(fetch)?, bytes);
+    let (fetched, size) = found.map_err(|error| match error.kind() {
+        Kind::Limit => Failure::Call(SHORT_BUFFER, "the first batch is larger than the buffer"),
+        _ => Failure::Engine(error),
+    })?;
     *out = Range {
-        size_bytes: u64::try_from(read.bytes.len()).unwrap_or(u64::MAX),
-        base_offset: read.place.offset,
-        segment_base_offset: read.place.segment_base_offset,
-        position: read.place.position,
+        size_bytes: u64::try_from(size).unwrap_or(u64::MAX),
+        base_offset: fetched.place.offset,
+        segment_base_offset: fetched.place.segment_base_offset,
+        position: fetched.place.position,
         ..NOTHING
     };
     // SAFETY: the caller's promise.
-    unsafe { tell_aborted(fetch, read.aborted.as_deref().unwrap_or_default(), out) }
+    unsafe { tell_aborted(fetch, fetched.aborted.as_deref().unwrap_or_default(), out) }
 }
 
 /// See the header.

@@ -261,6 +261,53 @@ c_structs! {
         range: Range,
     }
 
+    /// `silt_producer_t`.
+    "silt_producer_t" Producer {
+        producer_id: i64,
+        last_offset: i64,
+        last_timestamp_ms: i64,
+        txn_first_offset: i64,
+        last_sequence: i32,
+        offset_delta: i32,
+        coordinator_epoch: i32,
+        producer_epoch: i16,
+        reserved: i16,
+    }
+
+    /// `silt_scan_t`.
+    "silt_scan_t" Scan {
+        struct_size: u32,
+        index_interval_bytes: u32,
+        base_offset: i64,
+        index_size_bytes_max: u32,
+        producers_before_count: u32,
+        producers_before: *const Producer,
+        offset_index: *mut c_void,
+        offset_index_capacity: u64,
+        time_index: *mut c_void,
+        time_index_capacity: u64,
+        txn_index: *mut c_void,
+        txn_index_capacity: u64,
+        producers: *mut Producer,
+        producers_capacity: u32,
+        reserved: u32,
+    }
+
+    /// `silt_scanned_t`.
+    "silt_scanned_t" Scanned {
+        struct_size: u32,
+        flags: u32,
+        batch_count: u32,
+        producer_count: u32,
+        valid_bytes: u64,
+        next_offset: i64,
+        max_timestamp_ms: i64,
+        offset_index_size_bytes: u64,
+        time_index_size_bytes: u64,
+        txn_index_size_bytes: u64,
+        first_undecided_offset: i64,
+    }
+
     /// `silt_topic_config_t`.
     "silt_topic_config_t" TopicConfig {
         topic: *const c_char,
@@ -444,5 +491,35 @@ growing! {
         open_files: 0,
         waiting_folders: 0,
         previous_broker_epoch: -1,
+    };
+    Scan, 96, Scan {
+        struct_size: 0,
+        index_interval_bytes: 0,
+        base_offset: 0,
+        index_size_bytes_max: 0,
+        producers_before_count: 0,
+        producers_before: std::ptr::null(),
+        offset_index: std::ptr::null_mut(),
+        offset_index_capacity: 0,
+        time_index: std::ptr::null_mut(),
+        time_index_capacity: 0,
+        txn_index: std::ptr::null_mut(),
+        txn_index_capacity: 0,
+        producers: std::ptr::null_mut(),
+        producers_capacity: 0,
+        reserved: 0,
+    };
+    Scanned, 72, Scanned {
+        struct_size: 0,
+        flags: 0,
+        batch_count: 0,
+        producer_count: 0,
+        valid_bytes: 0,
+        next_offset: -1,
+        max_timestamp_ms: -1,
+        offset_index_size_bytes: 0,
+        time_index_size_bytes: 0,
+        txn_index_size_bytes: 0,
+        first_undecided_offset: -1,
     };
 }

@@ -99,6 +99,11 @@ fn engines_hold_logs_that_outlive_them() {
 }
 
 #[test]
+fn one_walk_gives_all_that_a_segment_tells() {
+    Program::from_file("state.c", &[]).run_in_a_directory();
+}
+
+#[test]
 fn rings_run_what_waits_when_they_are_polled() {
     Program::from_file("ring.c", &[]).run_in_a_directory();
 }
@@ -149,6 +154,7 @@ fn sanitizers_of_the_host_find_nothing() {
         "index.c",
         "engine.c",
         "ring.c",
+        "state.c",
         "tier.c",
         "upload.c",
         "replica.c",

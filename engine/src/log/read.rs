@@ -344,19 +344,47 @@ impl Log {
     /// # Errors
     /// Those of [`locate`](Self::locate).
     pub fn read(&self, offset: i64, options: &FetchOptions) -> Result<FetchedBytes> {
+        let copy = |range: Option<&FileRange>| range.map_or(Ok(Vec::new()), FileRange::read);
+        let (Fetched { place, aborted, .. }, bytes) = self.copy(offset, options, copy)?;
+        Ok(FetchedBytes { place, bytes, aborted })
+    }
+
+    /// The same with the bytes copied into `buffer`; how many they are is the second of the answer.
+    ///
+    /// # Errors
+    /// Those of [`locate`](Self::locate); `Limit` when the first batch is given whole and is larger
+    /// than the buffer.
+    pub fn read_into(
+        &self,
+        offset: i64,
+        options: &FetchOptions,
+        buffer: &mut [u8],
+    ) -> Result<(Fetched, usize)> {
+        let room = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
+        let options = FetchOptions { max_bytes: options.max_bytes.min(room), ..*options };
+        self.copy(offset, &options, |range| {
+            let Some(range) = range else { return Ok(0) };
+            let size = usize::try_from(range.size_bytes()).unwrap_or(usize::MAX);
+            let Some(buffer) = buffer.get_mut(..size) else {
+                return Err(Error::new(Kind::Limit, "the first batch is larger than the buffer"));
+            };
+            range.file().read_at(buffer, range.position())
+        })
+    }
+
+    /// Looks up a range and copies it, again when the log is cut meanwhile.
+    fn copy<T>(
+        &self,
+        offset: i64,
+        options: &FetchOptions,
+        mut copy: impl FnMut(Option<&FileRange>) -> Result<T>,
+    ) -> Result<(Fetched, T)> {
         for _ in 0..RETRIES_MAX {
             let fetched = self.locate(offset, options)?;
-            let bytes = match &fetched.range {
-                None => Vec::new(),
-                Some(range) => {
-                    let bytes = range.read()?;
-                    if !range.is_intact() {
-                        continue;
-                    }
-                    bytes
-                }
-            };
-            return Ok(FetchedBytes { place: fetched.place, bytes, aborted: fetched.aborted });
+            let copied = copy(fetched.range.as_ref())?;
+            if fetched.range.as_ref().is_none_or(FileRange::is_intact) {
+                return Ok((fetched, copied));
+            }
         }
         Err(Error::new(Kind::Conflict, "the log is cut again and again while it is read"))
     }

@@ -28,6 +28,11 @@ static void owns_what_it_opens(const std::string &home) {
     siltstone::Log other(std::move(log));
     other.truncate_to(2, 0);
     CHECK(!moved.is_intact());
+    const std::vector<unsigned char> snapshot = siltstone::write_snapshot(other.producers());
+    CHECK(siltstone::read_snapshot(snapshot.data(), snapshot.size()).empty());
+    silt_scan_t scan = SILT_SCAN_INIT;
+    const std::size_t size = make_batch(bytes, 7, 1000, 5, 0, 40);
+    CHECK(siltstone::scan_segment(bytes, size, scan).next_offset == 8);
     const int fd = moved.fd();
     other.stop();
     moved = siltstone::Range();

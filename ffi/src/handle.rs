@@ -14,8 +14,8 @@ pub trait Object: Sync {
     const MAGIC: u64;
 }
 
-/// An object of the caller's. Whatever its kind, it begins with its magic: a pointer to another kind
-/// is looked at there, too.
+/// An object of the caller's. Whatever its kind, it begins with its magic: a pointer to another
+/// kind is looked at there, too.
 #[repr(C)]
 pub struct Handle<T> {
     magic: AtomicU64,

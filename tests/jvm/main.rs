@@ -82,6 +82,8 @@ fn jars_are_all_that_a_host_needs(jdk: &Path, target: &Path) {
     let class_path = std::env::join_paths(&jars).expect("paths without a colon");
     let home = tempfile::tempdir().expect("a folder");
     let mut java = Command::new(jdk.join("bin/java"));
+    // Cargo's own has the library that it has built.
+    java.env_remove("LD_LIBRARY_PATH");
     java.arg("--enable-native-access=ALL-UNNAMED");
     java.arg(format!("-Dsiltstone.tmpdir={}", home.path().display()));
     java.arg("-cp").arg(class_path).arg("io.siltstone.Library");

@@ -101,6 +101,9 @@ class InterfaceTest {
         Map<String, String> declared = new TreeMap<>();
         Matcher matcher = DECLARATION.matcher(header());
         while (matcher.find()) {
+            if (!Native.LINKED.containsKey(matcher.group(2))) {
+                continue;
+            }
             List<String> types = new ArrayList<>();
             types.add(kind(matcher.group(1) + "result"));
             for (String parameter : matcher.group(3).split(",")) {
@@ -110,7 +113,6 @@ class InterfaceTest {
             }
             declared.put(matcher.group(2), types.toString());
         }
-        declared.keySet().retainAll(Native.LINKED.keySet());
         Map<String, String> linked = new TreeMap<>();
         Native.LINKED.forEach((name, descriptor) -> linked.put(name, kinds(descriptor)));
         assertTrue(declared.size() > 30);

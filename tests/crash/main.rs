@@ -7,6 +7,7 @@
 //! | `engine` | the same while logs are made, moved, deleted and closed, and checkpoints written |
 //! | `faults` | every operation fails once: a full disk, an I/O error, too many open files, no permission |
 //! | `live` | a log that is written to: the same for its whole life |
+//! | `many` | many logs that are written to in one call: the same |
 //! | `compaction` | a log that is compacted: the same |
 //! | `indexes` | indexes that were written but not synced |
 //! | `rounds` | a node that compacts: the same, with what it says of how far it came |
@@ -25,6 +26,7 @@ mod faults;
 mod indexes;
 mod killed;
 mod live;
+mod many;
 mod rebuilds;
 mod restarts;
 mod rounds;

@@ -48,10 +48,10 @@
  * No call may run on an object while another thread closes it, or after that: what is found out of
  * such misuse gets SILT_E_CLOSED. Leases and the ranges that they keep open outlive the log. The
  * library starts no thread but those that a call is asked to use, with a progress function too,
- * and that end with it. It calls nobody but the progress function that it is given, on the caller's thread. It keeps no errors
- * or objects by thread, has no signal handler, and prints nothing but, on standard error, the place
- * of a fault of its own (SILT_E_BUG). After fork() the objects of the parent cannot be used in the
- * child: SILT_E_FORKED.
+ * and that end with it. It calls nobody but the progress function that it is given, on the
+ * caller's thread. It keeps no errors or objects by thread, has no signal handler, and prints
+ * nothing but, on standard error, the place of a fault of its own (SILT_E_BUG). After fork() the
+ * objects of the parent cannot be used in the child: SILT_E_FORKED.
  *
  * SIGNALS
  *

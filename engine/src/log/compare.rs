@@ -319,8 +319,8 @@ mod tests {
     use super::*;
     use crate::io::Disk;
     use crate::log::progress::Silent;
-    use crate::record::builder::{BatchBuilder, BatchOptions};
-    use crate::record::codec::Compressor;
+    use crate::record::builder::BatchOptions;
+    use crate::record::builder::samples::batch_of_one;
 
     /// A batch of one record: its offset, epoch and value.
     type Batch = (i64, i32, &'static str);
@@ -331,9 +331,7 @@ mod tests {
             let mut log = Vec::new();
             for &(base_offset, leader_epoch, value) in *batches {
                 let options = BatchOptions { base_offset, leader_epoch, ..BatchOptions::default() };
-                let mut builder = BatchBuilder::new(options).unwrap();
-                builder.append(7, None, Some(value.as_bytes())).unwrap();
-                builder.write_to(&mut Compressor::new(), &mut log).unwrap();
+                log.extend(batch_of_one(options, 7, value.as_bytes()));
             }
             let name = format!("{:020}.log", batches[0].0);
             std::fs::write(dir.path().join(name), log).unwrap();

@@ -164,8 +164,8 @@ mod tests {
     use super::*;
     use crate::io::{SimDisk, Storage};
     use crate::log::{FetchOptions, Isolation, LogConfig, OpenOptions};
-    use crate::record::builder::{BatchBuilder, BatchOptions, write_end_marker};
-    use crate::record::codec::Compressor;
+    use crate::record::builder::samples::batch_of_one;
+    use crate::record::builder::{BatchOptions, write_end_marker};
     use crate::record::control::EndMarker;
 
     const NOW_MS: i64 = 1_700_000_000_000;
@@ -187,13 +187,7 @@ mod tests {
             ..BatchOptions::default()
         };
         let marker = EndMarker { is_abort: true, coordinator_epoch: 0, timestamp_ms: NOW_MS };
-        let data = |options: BatchOptions| {
-            let mut builder = BatchBuilder::new(options).unwrap();
-            builder.append(NOW_MS, None, Some(b"value")).unwrap();
-            let mut bytes = Vec::new();
-            builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
-            bytes
-        };
+        let data = |options: BatchOptions| batch_of_one(options, NOW_MS, b"value");
         let mut bytes = data(txn);
         write_end_marker(&BatchOptions { base_offset: 1, ..txn }, &marker, &mut bytes).unwrap();
         log.append_as_follower(&bytes, i32::MAX, NOW_MS).unwrap();

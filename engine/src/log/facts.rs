@@ -289,8 +289,8 @@ fn last_used_slot<const SIZE: usize>(file: &dyn File) -> Result<Option<[u8; SIZE
 mod tests {
     use super::*;
     use crate::io::Disk;
-    use crate::record::builder::{BatchBuilder, BatchOptions};
-    use crate::record::codec::Compressor;
+    use crate::record::builder::BatchOptions;
+    use crate::record::builder::samples::batch_of_one;
 
     fn last(bytes: &[u8]) -> Option<[u8; 8]> {
         let dir = tempfile::tempdir().unwrap();
@@ -300,12 +300,8 @@ mod tests {
     }
 
     fn batch(base_offset: i64) -> Vec<u8> {
-        let mut builder =
-            BatchBuilder::new(BatchOptions { base_offset, ..BatchOptions::default() }).unwrap();
-        builder.append(base_offset, None, Some(b"value")).unwrap();
-        let mut batch = Vec::new();
-        builder.write_to(&mut Compressor::new(), &mut batch).unwrap();
-        batch
+        let options = BatchOptions { base_offset, ..BatchOptions::default() };
+        batch_of_one(options, base_offset, b"value")
     }
 
     fn end_of(log: &[u8], index: &[u8]) -> LogEnd {

@@ -120,8 +120,8 @@ mod tests {
     use super::*;
     use crate::io::SimDisk;
     use crate::log::{FetchOptions, Isolation, LogConfig, OpenOptions};
-    use crate::record::builder::{BatchBuilder, BatchOptions};
-    use crate::record::codec::Compressor;
+    use crate::record::builder::BatchOptions;
+    use crate::record::builder::samples::batch_of_one;
 
     fn open(disk: &SimDisk, clean_shutdown: bool) -> Log {
         let options = OpenOptions { clean_shutdown, ..OpenOptions::default() };
@@ -131,11 +131,7 @@ mod tests {
 
     fn batch() -> Vec<u8> {
         let options = BatchOptions { leader_epoch: 0, ..BatchOptions::default() };
-        let mut builder = BatchBuilder::new(options).unwrap();
-        builder.append(1000, None, Some(b"value")).unwrap();
-        let mut bytes = Vec::new();
-        builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
-        bytes
+        batch_of_one(options, 1000, b"value")
     }
 
     #[test]

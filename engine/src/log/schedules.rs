@@ -19,8 +19,8 @@ use crate::error::Kind;
 use crate::io::SimDisk;
 #[cfg(shuttle)]
 use crate::io::Storage;
-use crate::record::builder::{BatchBuilder, BatchOptions};
-use crate::record::codec::Compressor;
+use crate::record::builder::BatchOptions;
+use crate::record::builder::samples::batch_of_one;
 use crate::record::validate::Batches;
 use crate::segment::OpenFiles;
 
@@ -52,12 +52,7 @@ fn log_with(disk: &SimDisk, open_files_max: usize) -> Arc<Log> {
 /// The batch of one record that is appended at an offset in an epoch.
 fn batch(offset: i64, leader_epoch: i32) -> Vec<u8> {
     let options = BatchOptions { base_offset: offset, leader_epoch, ..BatchOptions::default() };
-    let mut builder = BatchBuilder::new(options).unwrap();
-    let value = format!("{leader_epoch}/{offset}");
-    builder.append(NOW_MS + offset, None, Some(value.as_bytes())).unwrap();
-    let mut bytes = Vec::new();
-    builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
-    bytes
+    batch_of_one(options, NOW_MS + offset, format!("{leader_epoch}/{offset}").as_bytes())
 }
 
 fn append(log: &Log, leader_epoch: i32) {

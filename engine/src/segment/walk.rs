@@ -65,8 +65,8 @@ mod tests {
     use super::*;
     use crate::error::Kind;
     use crate::io::{OpenMode, SimDisk, Storage};
-    use crate::record::builder::{BatchBuilder, BatchOptions};
-    use crate::record::codec::Compressor;
+    use crate::record::builder::BatchOptions;
+    use crate::record::builder::samples::batch_of_one;
 
     fn file(bytes: Vec<u8>) -> Box<dyn File> {
         let disk = SimDisk::new();
@@ -78,9 +78,7 @@ mod tests {
         let mut bytes = Vec::new();
         for base_offset in [0, 1] {
             let options = BatchOptions { base_offset, ..BatchOptions::default() };
-            let mut builder = BatchBuilder::new(options).unwrap();
-            builder.append(7, None, Some(b"value")).unwrap();
-            builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
+            bytes.extend(batch_of_one(options, 7, b"value"));
         }
         bytes
     }

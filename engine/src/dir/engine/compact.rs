@@ -241,8 +241,8 @@ mod tests {
     use crate::dir::engine::NewLog;
     use crate::io::{SimDisk, Storage};
     use crate::log::LogConfig;
-    use crate::record::builder::{BatchBuilder, BatchOptions};
-    use crate::record::codec::Compressor;
+    use crate::record::builder::BatchOptions;
+    use crate::record::builder::samples::batch_of_one;
 
     #[test]
     fn a_cut_is_in_the_checkpoint_of_compacted_logs_when_it_returns() {
@@ -256,11 +256,7 @@ mod tests {
         let log = engine.get_or_create("orders", 0, &NewLog::default()).unwrap();
         for base_offset in 0..4 {
             let options = BatchOptions { base_offset, leader_epoch: 0, ..BatchOptions::default() };
-            let mut builder = BatchBuilder::new(options).unwrap();
-            builder.append(0, None, Some(b"value")).unwrap();
-            let mut bytes = Vec::new();
-            builder.write_to(&mut Compressor::new(), &mut bytes).unwrap();
-            log.append_as_follower(&bytes, 0, 0).unwrap();
+            log.append_as_follower(&batch_of_one(options, 0, b"value"), 0, 0).unwrap();
             log.roll(0).unwrap();
         }
         log.set_compacted_end_offset(Some(3));

@@ -18,4 +18,6 @@ pub use legacy::{LegacyBuilder, write_legacy_message};
 pub use options::BatchOptions;
 
 #[cfg(test)]
+pub(crate) mod samples;
+#[cfg(test)]
 mod tests;

@@ -1319,7 +1319,7 @@ typedef struct silt_rebuild_options {
 /*
  * Builds leader epochs and producers of many replicas from remote storage, and empties their logs,
  * which go on at next_offset: durable when it returns. Each item has its own status in status[i],
- * which is written in any case but that of SILT_E_INVALID_ARGUMENT; one that fails is what it was.
+ * which is written unless the call itself fails; one that fails is what it was.
  * SILT_E_NOT_FOUND: the segment is none to begin behind, or an object is not there. SILT_E_CORRUPT:
  * an object is not what it must be. SILT_E_CONFLICT: the log is named twice, or somebody is at it.
  * Whoever gives directories holds the locks of the log directories around them.

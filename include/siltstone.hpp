@@ -67,6 +67,27 @@ template <typename Item, typename Call> std::vector<Item> all(Call &&call) {
     }
 }
 
+/// An object of the C library, closed at its end.
+template <typename Object, void (*Close)(Object *)> class Owner {
+public:
+    Owner(Owner &&other) noexcept : it_(std::exchange(other.it_, nullptr)) {}
+    Owner &operator=(Owner &&other) noexcept {
+        std::swap(it_, other.it_);
+        return *this;
+    }
+    Owner(const Owner &) = delete;
+    Owner &operator=(const Owner &) = delete;
+    ~Owner() { Close(it_); }
+
+    /// The C object, for functions that have no wrapper.
+    Object *get() const noexcept { return it_; }
+
+protected:
+    explicit Owner(Object *it = nullptr) noexcept : it_(it) {}
+
+    Object *it_;
+};
+
 } // namespace detail
 
 /// Bytes of a log in an open file; releases its lease at its end.
@@ -97,35 +118,27 @@ private:
 };
 
 /// A partition.
-class Log {
+class Log : public detail::Owner<silt_log_t, silt_log_close> {
 public:
     /// Opens or makes one.
     explicit Log(const std::string &dir, const silt_log_options_t *options = nullptr) {
         detail::check([&](silt_error_t *error) {
-            return silt_log_open(dir.c_str(), options, &log_, error);
+            return silt_log_open(dir.c_str(), options, &it_, error);
         });
     }
     /// Takes one over.
-    explicit Log(silt_log_t *log) noexcept : log_(log) {}
-    Log(Log &&other) noexcept : log_(std::exchange(other.log_, nullptr)) {}
-    Log &operator=(Log &&other) noexcept {
-        std::swap(log_, other.log_);
-        return *this;
-    }
-    Log(const Log &) = delete;
-    Log &operator=(const Log &) = delete;
-    ~Log() { silt_log_close(log_); }
+    explicit Log(silt_log_t *log) noexcept : Owner(log) {}
 
     /// Ends it as a clean stop does.
     void stop() {
-        detail::check([&](silt_error_t *error) { return silt_log_stop(log_, error); });
+        detail::check([&](silt_error_t *error) { return silt_log_stop(it_, error); });
     }
 
     silt_appended_t append_leader(void *records, std::uint64_t size_bytes,
                                   const silt_append_t &append) {
         silt_appended_t out = SILT_APPENDED_INIT;
         detail::check([&](silt_error_t *error) {
-            return silt_log_append_leader(log_, records, size_bytes, &append, &out, error);
+            return silt_log_append_leader(it_, records, size_bytes, &append, &out, error);
         });
         return out;
     }
@@ -136,7 +149,7 @@ public:
                                      std::int64_t now_ms) {
         std::uint64_t verification = 0;
         detail::check([&](silt_error_t *error) {
-            return silt_log_start_verification(log_, producer_id, base_sequence, producer_epoch,
+            return silt_log_start_verification(it_, producer_id, base_sequence, producer_epoch,
                                                flags, now_ms, &verification, error);
         });
         return verification;
@@ -146,46 +159,46 @@ public:
                                     std::int32_t leader_epoch, std::int64_t now_ms) {
         silt_appended_t out = SILT_APPENDED_INIT;
         detail::check([&](silt_error_t *error) {
-            return silt_log_append_follower(log_, records, size_bytes, leader_epoch, now_ms, &out,
+            return silt_log_append_follower(it_, records, size_bytes, leader_epoch, now_ms, &out,
                                             error);
         });
         return out;
     }
 
     void flush(std::int64_t now_ms) {
-        detail::check([&](silt_error_t *error) { return silt_log_flush(log_, now_ms, error); });
+        detail::check([&](silt_error_t *error) { return silt_log_flush(it_, now_ms, error); });
     }
 
     std::int64_t roll(std::int64_t now_ms) {
         std::int64_t base = 0;
         detail::check(
-            [&](silt_error_t *error) { return silt_log_roll(log_, now_ms, &base, error); });
+            [&](silt_error_t *error) { return silt_log_roll(it_, now_ms, &base, error); });
         return base;
     }
 
     void truncate_to(std::int64_t offset, std::int64_t now_ms) {
         detail::check([&](silt_error_t *error) {
-            return silt_log_truncate_to(log_, offset, now_ms, error);
+            return silt_log_truncate_to(it_, offset, now_ms, error);
         });
     }
 
     silt_offsets_t offsets() const {
         silt_offsets_t out = SILT_OFFSETS_INIT;
-        detail::check([&](silt_error_t *error) { return silt_log_offsets(log_, &out, error); });
+        detail::check([&](silt_error_t *error) { return silt_log_offsets(it_, &out, error); });
         return out;
     }
 
     std::int64_t set_high_watermark(std::int64_t high_watermark) {
         std::int64_t set = 0;
         detail::check([&](silt_error_t *error) {
-            return silt_log_set_high_watermark(log_, high_watermark, &set, error);
+            return silt_log_set_high_watermark(it_, high_watermark, &set, error);
         });
         return set;
     }
 
     /// Looks up one fetch; many are for silt_locate.
     Range locate(std::int64_t offset, std::uint32_t max_bytes, std::uint32_t up_to) const {
-        const silt_fetch_t fetch = {log_, offset, max_bytes, up_to, SILT_FETCH_MIN_ONE, 0, nullptr};
+        const silt_fetch_t fetch = {it_, offset, max_bytes, up_to, SILT_FETCH_MIN_ONE, 0, nullptr};
         silt_range_t range;
         silt_status_t status = SILT_OK;
         detail::check([&](silt_error_t *error) {
@@ -203,20 +216,20 @@ public:
     std::vector<silt_segment_t> segments() const {
         return detail::all<silt_segment_t>(
             [&](silt_segment_t *out, std::uint32_t capacity, std::uint32_t *count,
-                silt_error_t *error) { return silt_log_segments(log_, out, capacity, count, error); });
+                silt_error_t *error) { return silt_log_segments(it_, out, capacity, count, error); });
     }
 
     std::vector<silt_epoch_t> epochs() const {
         return detail::all<silt_epoch_t>(
             [&](silt_epoch_t *out, std::uint32_t capacity, std::uint32_t *count,
-                silt_error_t *error) { return silt_log_epochs(log_, out, capacity, count, error); });
+                silt_error_t *error) { return silt_log_epochs(it_, out, capacity, count, error); });
     }
 
     std::vector<silt_aborted_t> aborted(std::int64_t from, std::int64_t to) const {
         return detail::all<silt_aborted_t>(
             [&](silt_aborted_t *out, std::uint32_t capacity, std::uint32_t *count,
                 silt_error_t *error) {
-                return silt_log_aborted(log_, from, to, out, capacity, count, error);
+                return silt_log_aborted(it_, from, to, out, capacity, count, error);
             });
     }
 
@@ -224,50 +237,36 @@ public:
         return detail::all<silt_producer_t>(
             [&](silt_producer_t *out, std::uint32_t capacity, std::uint32_t *count,
                 silt_error_t *error) {
-                return silt_log_producers(log_, out, capacity, count, error);
+                return silt_log_producers(it_, out, capacity, count, error);
             });
     }
-
-    /// The C object, for functions that have no wrapper.
-    silt_log_t *get() const noexcept { return log_; }
-
-private:
-    silt_log_t *log_ = nullptr;
 };
 
 /// An index by itself.
-class Index {
+class Index : public detail::Owner<silt_index_t, silt_index_close> {
 public:
     /// Opens or makes one; `kind` is SILT_INDEX_.
     Index(const std::string &path, std::uint32_t kind, std::int64_t base_offset,
           std::uint32_t max_size_bytes, std::uint32_t flags = 0) {
         detail::check([&](silt_error_t *error) {
-            return silt_index_open(path.c_str(), kind, base_offset, max_size_bytes, flags, &index_,
+            return silt_index_open(path.c_str(), kind, base_offset, max_size_bytes, flags, &it_,
                                    error);
         });
     }
-    Index(Index &&other) noexcept : index_(std::exchange(other.index_, nullptr)) {}
-    Index &operator=(Index &&other) noexcept {
-        std::swap(index_, other.index_);
-        return *this;
-    }
-    Index(const Index &) = delete;
-    Index &operator=(const Index &) = delete;
-    ~Index() { silt_index_close(index_); }
 
     /// As silt_index_lookup: packed, or a negative status.
     std::int64_t lookup(std::int64_t offset) const noexcept {
-        return silt_index_lookup(index_, offset);
+        return silt_index_lookup(it_, offset);
     }
     /// As silt_index_upper_bound: packed, or a negative status.
     std::int64_t upper_bound(std::int32_t position, std::int32_t size_bytes) const noexcept {
-        return silt_index_upper_bound(index_, position, size_bytes);
+        return silt_index_upper_bound(it_, position, size_bytes);
     }
 
     silt_index_entry_t lookup_time(std::int64_t timestamp_ms) const {
         silt_index_entry_t out;
         detail::check([&](silt_error_t *error) {
-            return silt_index_lookup_time(index_, timestamp_ms, &out, error);
+            return silt_index_lookup_time(it_, timestamp_ms, &out, error);
         });
         return out;
     }
@@ -275,13 +274,13 @@ public:
     silt_index_entry_t entry(std::uint32_t slot) const {
         silt_index_entry_t out;
         detail::check(
-            [&](silt_error_t *error) { return silt_index_entry(index_, slot, &out, error); });
+            [&](silt_error_t *error) { return silt_index_entry(it_, slot, &out, error); });
         return out;
     }
 
     void append(std::int64_t offset, std::int32_t position) {
         detail::check([&](silt_error_t *error) {
-            return silt_index_append(index_, offset, position, error);
+            return silt_index_append(it_, offset, position, error);
         });
     }
 
@@ -289,7 +288,7 @@ public:
     bool append_time(std::int64_t timestamp_ms, std::int64_t offset, bool is_forced = false) {
         std::int32_t appended = 0;
         detail::check([&](silt_error_t *error) {
-            return silt_index_append_time(index_, timestamp_ms, offset, is_forced ? 1 : 0,
+            return silt_index_append_time(it_, timestamp_ms, offset, is_forced ? 1 : 0,
                                           &appended, error);
         });
         return appended != 0;
@@ -297,7 +296,7 @@ public:
 
     void append_aborted(const std::string &path, const silt_aborted_entry_t &entry) {
         detail::check([&](silt_error_t *error) {
-            return silt_index_append_aborted(index_, path.c_str(), &entry, error);
+            return silt_index_append_aborted(it_, path.c_str(), &entry, error);
         });
     }
 
@@ -306,14 +305,14 @@ public:
         return detail::all<silt_aborted_entry_t>(
             [&](silt_aborted_entry_t *out, std::uint32_t capacity, std::uint32_t *count,
                 silt_error_t *error) {
-                return silt_index_collect_aborted(index_, from, upper_bound, out, capacity, count,
+                return silt_index_collect_aborted(it_, from, upper_bound, out, capacity, count,
                                                   nullptr, error);
             });
     }
 
     void truncate_to(const std::string &path, std::int64_t offset) {
         detail::check([&](silt_error_t *error) {
-            return silt_index_truncate_to(index_, path.c_str(), offset, error);
+            return silt_index_truncate_to(it_, path.c_str(), offset, error);
         });
     }
 
@@ -321,46 +320,41 @@ public:
     bool resize(const std::string &path, std::uint32_t size_bytes) {
         std::int32_t is_changed = 0;
         detail::check([&](silt_error_t *error) {
-            return silt_index_resize(index_, path.c_str(), size_bytes, &is_changed, error);
+            return silt_index_resize(it_, path.c_str(), size_bytes, &is_changed, error);
         });
         return is_changed != 0;
     }
 
     void trim(const std::string &path) {
         detail::check(
-            [&](silt_error_t *error) { return silt_index_trim(index_, path.c_str(), error); });
+            [&](silt_error_t *error) { return silt_index_trim(it_, path.c_str(), error); });
     }
 
     void flush(const std::string &path) {
         detail::check(
-            [&](silt_error_t *error) { return silt_index_flush(index_, path.c_str(), error); });
+            [&](silt_error_t *error) { return silt_index_flush(it_, path.c_str(), error); });
     }
 
     void sanity_check() const {
-        detail::check([&](silt_error_t *error) { return silt_index_sanity_check(index_, error); });
+        detail::check([&](silt_error_t *error) { return silt_index_sanity_check(it_, error); });
     }
 
     /// Where the counters of an offset or time index are, as long as this object lives.
     const silt_index_counters_t &counters() const {
         const silt_index_counters_t *out = nullptr;
         detail::check(
-            [&](silt_error_t *error) { return silt_index_counters(index_, &out, error); });
+            [&](silt_error_t *error) { return silt_index_counters(it_, &out, error); });
         return *out;
     }
 
     /// Lets go of the index while others may be using it: they are told SILT_E_CLOSED.
     void shut() {
-        detail::check([&](silt_error_t *error) { return silt_index_shut(index_, error); });
+        detail::check([&](silt_error_t *error) { return silt_index_shut(it_, error); });
     }
-
-    silt_index_t *get() const noexcept { return index_; }
-
-private:
-    silt_index_t *index_ = nullptr;
 };
 
 /// The log directories of a broker.
-class Engine {
+class Engine : public detail::Owner<silt_engine_t, silt_engine_close> {
 public:
     explicit Engine(const std::vector<std::string> &dirs, const silt_engine_options_t &options) {
         std::vector<const char *> paths;
@@ -369,23 +363,15 @@ public:
         }
         detail::check([&](silt_error_t *error) {
             return silt_engine_open(paths.data(), static_cast<std::uint32_t>(paths.size()),
-                                    &options, &engine_, error);
+                                    &options, &it_, error);
         });
     }
-    Engine(Engine &&other) noexcept : engine_(std::exchange(other.engine_, nullptr)) {}
-    Engine &operator=(Engine &&other) noexcept {
-        std::swap(engine_, other.engine_);
-        return *this;
-    }
-    Engine(const Engine &) = delete;
-    Engine &operator=(const Engine &) = delete;
-    ~Engine() { silt_engine_close(engine_); }
 
     /// Ends it as a clean stop does; how many directories are marked as stopped cleanly.
     std::uint32_t stop(std::int64_t broker_epoch = -1, std::uint32_t threads = 1) {
         std::uint32_t clean_dirs = 0;
         detail::check([&](silt_error_t *error) {
-            return silt_engine_stop(engine_, broker_epoch, threads, &clean_dirs, error);
+            return silt_engine_stop(it_, broker_epoch, threads, &clean_dirs, error);
         });
         return clean_dirs;
     }
@@ -393,7 +379,7 @@ public:
     Log log(const std::string &topic, std::int32_t partition) {
         silt_log_t *log = nullptr;
         detail::check([&](silt_error_t *error) {
-            return silt_engine_log(engine_, topic.c_str(), partition, &log, error);
+            return silt_engine_log(it_, topic.c_str(), partition, &log, error);
         });
         return Log(log);
     }
@@ -402,20 +388,20 @@ public:
                    const silt_new_log_t &new_log) {
         silt_log_t *log = nullptr;
         detail::check([&](silt_error_t *error) {
-            return silt_engine_create_log(engine_, topic.c_str(), partition, &new_log, &log, error);
+            return silt_engine_create_log(it_, topic.c_str(), partition, &new_log, &log, error);
         });
         return Log(log);
     }
 
     void delete_log(const std::string &topic, std::int32_t partition, std::int64_t now_ms) {
         detail::check([&](silt_error_t *error) {
-            return silt_engine_delete_log(engine_, topic.c_str(), partition, now_ms, error);
+            return silt_engine_delete_log(it_, topic.c_str(), partition, now_ms, error);
         });
     }
 
     void set_config(const std::string &topic, const std::vector<silt_config_t> &configs) {
         detail::check([&](silt_error_t *error) {
-            return silt_engine_set_config(engine_, topic.c_str(), configs.data(),
+            return silt_engine_set_config(it_, topic.c_str(), configs.data(),
                                           static_cast<std::uint32_t>(configs.size()), error);
         });
     }
@@ -424,7 +410,7 @@ public:
         return detail::all<silt_engine_partition_t>(
             [&](silt_engine_partition_t *out, std::uint32_t capacity, std::uint32_t *count,
                 silt_error_t *error) {
-                return silt_engine_partitions(engine_, out, capacity, count, error);
+                return silt_engine_partitions(it_, out, capacity, count, error);
             });
     }
 
@@ -433,7 +419,7 @@ public:
         std::vector<silt_work_t> work(capacity);
         std::uint32_t count = 0;
         detail::check([&](silt_error_t *error) {
-            return silt_engine_due(engine_, now_ms, work.data(), capacity, &count, error);
+            return silt_engine_due(it_, now_ms, work.data(), capacity, &count, error);
         });
         work.resize(count);
         return work;
@@ -441,71 +427,53 @@ public:
 
     void run(const silt_work_t &work, std::int64_t now_ms) {
         detail::check([&](silt_error_t *error) {
-            return silt_engine_run(engine_, work.id, now_ms, error);
+            return silt_engine_run(it_, work.id, now_ms, error);
         });
     }
 
     void drop_work(const silt_work_t &work) {
         detail::check(
-            [&](silt_error_t *error) { return silt_engine_drop_work(engine_, work.id, error); });
+            [&](silt_error_t *error) { return silt_engine_drop_work(it_, work.id, error); });
     }
 
     void checkpoint() {
-        detail::check([&](silt_error_t *error) { return silt_engine_checkpoint(engine_, error); });
+        detail::check([&](silt_error_t *error) { return silt_engine_checkpoint(it_, error); });
     }
 
     silt_engine_stats_t stats() const {
         silt_engine_stats_t out = SILT_ENGINE_STATS_INIT;
-        detail::check([&](silt_error_t *error) { return silt_engine_stats(engine_, &out, error); });
+        detail::check([&](silt_error_t *error) { return silt_engine_stats(it_, &out, error); });
         return out;
     }
-
-    silt_engine_t *get() const noexcept { return engine_; }
-
-private:
-    silt_engine_t *engine_ = nullptr;
 };
 
 /// A queue of operations whose answers are polled.
-class Ring {
+class Ring : public detail::Owner<silt_ring_t, silt_ring_close> {
 public:
     Ring() {
-        detail::check([&](silt_error_t *error) { return silt_ring_new(&ring_, error); });
+        detail::check([&](silt_error_t *error) { return silt_ring_new(&it_, error); });
     }
-    Ring(Ring &&other) noexcept : ring_(std::exchange(other.ring_, nullptr)) {}
-    Ring &operator=(Ring &&other) noexcept {
-        std::swap(ring_, other.ring_);
-        return *this;
-    }
-    Ring(const Ring &) = delete;
-    Ring &operator=(const Ring &) = delete;
-    ~Ring() { silt_ring_close(ring_); }
 
     int fd() const {
         std::int32_t fd = -1;
-        detail::check([&](silt_error_t *error) { return silt_ring_fd(ring_, &fd, error); });
+        detail::check([&](silt_error_t *error) { return silt_ring_fd(it_, &fd, error); });
         return fd;
     }
 
     /// The operations must stay where they are until their answers are there.
     void submit(const silt_op_t *ops, std::uint32_t count) {
         detail::check(
-            [&](silt_error_t *error) { return silt_ring_submit(ring_, ops, count, error); });
+            [&](silt_error_t *error) { return silt_ring_submit(it_, ops, count, error); });
     }
 
     /// How many answers there are.
     std::uint32_t poll(silt_done_t *out, std::uint32_t capacity, std::int32_t timeout_ms) {
         std::uint32_t count = 0;
         detail::check([&](silt_error_t *error) {
-            return silt_ring_poll(ring_, out, capacity, timeout_ms, &count, error);
+            return silt_ring_poll(it_, out, capacity, timeout_ms, &count, error);
         });
         return count;
     }
-
-    silt_ring_t *get() const noexcept { return ring_; }
-
-private:
-    silt_ring_t *ring_ = nullptr;
 };
 
 /// Says what is to be uploaded of many logs; see silt_tier_columns_t.
@@ -623,44 +591,32 @@ private:
 };
 
 /// The parts of one upload.
-class Upload {
+class Upload : public detail::Owner<silt_upload_t, silt_upload_close> {
 public:
     Upload(const Log &log, std::int64_t base_offset, std::int64_t next_offset,
            const silt_upload_options_t &options) {
         detail::check([&](silt_error_t *error) {
-            return silt_tier_manifest(log.get(), base_offset, next_offset, &options, &upload_,
+            return silt_tier_manifest(log.get(), base_offset, next_offset, &options, &it_,
                                       error);
         });
     }
-    Upload(Upload &&other) noexcept : upload_(std::exchange(other.upload_, nullptr)) {}
-    Upload &operator=(Upload &&other) noexcept {
-        std::swap(upload_, other.upload_);
-        return *this;
-    }
-    Upload(const Upload &) = delete;
-    Upload &operator=(const Upload &) = delete;
-    ~Upload() { silt_upload_close(upload_); }
 
     /// They live as long as this object.
     std::vector<silt_part_t> parts() const {
         return detail::all<silt_part_t>(
             [&](silt_part_t *out, std::uint32_t capacity, std::uint32_t *count,
                 silt_error_t *error) {
-                return silt_upload_parts(upload_, out, capacity, count, error);
+                return silt_upload_parts(it_, out, capacity, count, error);
             });
     }
 
     RemoteRecord segment() const {
         return RemoteRecord::filled([&](silt_remote_record_t *record, silt_error_t *error) {
-            return silt_upload_segment(upload_, record, error);
+            return silt_upload_segment(it_, record, error);
         });
     }
 
-    bool is_intact() const noexcept { return silt_upload_is_intact(upload_) != 0; }
-    silt_upload_t *get() const noexcept { return upload_; }
-
-private:
-    silt_upload_t *upload_ = nullptr;
+    bool is_intact() const noexcept { return silt_upload_is_intact(it_) != 0; }
 };
 
 /// Rebuilds replicas from remote storage; gives the status of each.
@@ -726,7 +682,7 @@ inline std::vector<std::uint8_t> isr_verdicts(const silt_isr_t &isr,
 }
 
 /// Log directories that no broker has open.
-class Dir {
+class Dir : public detail::Owner<silt_dir_t, silt_dir_close> {
 public:
     explicit Dir(const std::vector<std::string> &paths,
                  const silt_dir_options_t *options = nullptr) {
@@ -736,29 +692,21 @@ public:
         }
         detail::check([&](silt_error_t *error) {
             return silt_dir_open(texts.data(), static_cast<std::uint32_t>(texts.size()), options,
-                                 &dir_, error);
+                                 &it_, error);
         });
     }
-    Dir(Dir &&other) noexcept : dir_(std::exchange(other.dir_, nullptr)) {}
-    Dir &operator=(Dir &&other) noexcept {
-        std::swap(dir_, other.dir_);
-        return *this;
-    }
-    Dir(const Dir &) = delete;
-    Dir &operator=(const Dir &) = delete;
-    ~Dir() { silt_dir_close(dir_); }
 
     std::vector<silt_partition_dir_t> scan() const {
         return detail::all<silt_partition_dir_t>(
             [&](silt_partition_dir_t *out, std::uint32_t capacity, std::uint32_t *count,
-                silt_error_t *error) { return silt_dir_scan(dir_, out, capacity, count, error); });
+                silt_error_t *error) { return silt_dir_scan(it_, out, capacity, count, error); });
     }
 
     /// What is wrong.
     std::vector<silt_problem_t> verify(const silt_verify_options_t &options,
                                        silt_progress_fn progress = nullptr, void *ctx = nullptr) {
         detail::check([&](silt_error_t *error) {
-            return silt_dir_verify(dir_, &options, progress, ctx, nullptr, error);
+            return silt_dir_verify(it_, &options, progress, ctx, nullptr, error);
         });
         return problems();
     }
@@ -768,7 +716,7 @@ public:
                                          silt_progress_fn progress = nullptr,
                                          void *ctx = nullptr) {
         detail::check([&](silt_error_t *error) {
-            return silt_dir_recover(dir_, &options, progress, ctx, error);
+            return silt_dir_recover(it_, &options, progress, ctx, error);
         });
         return recoveries();
     }
@@ -777,7 +725,7 @@ public:
     std::uint32_t recover_step(const silt_recover_options_t &options) {
         std::uint32_t left = 0;
         detail::check([&](silt_error_t *error) {
-            return silt_dir_recover_step(dir_, &options, &left, error);
+            return silt_dir_recover_step(it_, &options, &left, error);
         });
         return left;
     }
@@ -786,7 +734,7 @@ public:
         return detail::all<silt_problem_t>(
             [&](silt_problem_t *out, std::uint32_t capacity, std::uint32_t *count,
                 silt_error_t *error) {
-                return silt_dir_problems(dir_, out, capacity, count, error);
+                return silt_dir_problems(it_, out, capacity, count, error);
             });
     }
 
@@ -794,20 +742,15 @@ public:
         return detail::all<silt_recovery_t>(
             [&](silt_recovery_t *out, std::uint32_t capacity, std::uint32_t *count,
                 silt_error_t *error) {
-                return silt_dir_recoveries(dir_, out, capacity, count, error);
+                return silt_dir_recoveries(it_, out, capacity, count, error);
             });
     }
 
     std::vector<silt_plan_step_t> plan() const {
         return detail::all<silt_plan_step_t>(
             [&](silt_plan_step_t *out, std::uint32_t capacity, std::uint32_t *count,
-                silt_error_t *error) { return silt_dir_plan(dir_, out, capacity, count, error); });
+                silt_error_t *error) { return silt_dir_plan(it_, out, capacity, count, error); });
     }
-
-    silt_dir_t *get() const noexcept { return dir_; }
-
-private:
-    silt_dir_t *dir_ = nullptr;
 };
 
 /// As silt_segment_scan.

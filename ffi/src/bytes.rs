@@ -10,9 +10,10 @@ use engine::record::scan::{ScannedBatch, Stop, scan};
 use engine::record::validate::Batches;
 use engine::segment::rebuild::{IndexRebuild, IndexSettings};
 
-use crate::error::{Failure, Outcome, SHORT_BUFFER, SiltError, Status, guard};
+use crate::error::{Outcome, SiltError, Status, fits, guard};
 use crate::memory::{
-    bytes_of, check_struct, items_of_mut, write_if_wanted, write_plain, write_struct,
+    bytes_of, check_struct, flags_of, items_of_mut, u64_of, write_if_wanted, write_plain,
+    write_struct,
 };
 use crate::types::{Batch, Rebuilt};
 
@@ -61,10 +62,7 @@ pub unsafe extern "C" fn silt_batch_parse(
         unsafe { write_plain(count, found)? };
         // SAFETY: the caller's number.
         unsafe { write_if_wanted(consumed_bytes, position)? };
-        match is_short {
-            true => Err(Failure::Call(SHORT_BUFFER, "there are more batches")),
-            false => Ok(()),
-        }
+        fits(!is_short, "there are more batches")
     };
     // SAFETY: a struct of the header, or NULL.
     unsafe { guard(err, body) }
@@ -93,7 +91,7 @@ fn batch(header: &BatchHeader, position: u64) -> Batch {
         producer_epoch: header.producer_epoch,
         magic: header.magic,
         codec: header.codec_id(),
-        flags: flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum(),
+        flags: flags_of(&flags),
         reserved: 0,
     }
 }
@@ -166,10 +164,7 @@ pub unsafe extern "C" fn silt_segment_rebuild(
         // SAFETY: a struct of the header.
         unsafe { write_struct(out, &rebuilt)? };
         let is_put = put(offset_room, &offsets) & put(time_room, &times);
-        match is_put {
-            true => Ok(()),
-            false => Err(Failure::Call(SHORT_BUFFER, "an index does not fit its array")),
-        }
+        fits(is_put, "an index does not fit its array")
     };
     // SAFETY: a struct of the header, or NULL.
     unsafe { guard(err, body) }
@@ -227,15 +222,14 @@ fn rebuild(
     let mut walk = Walk { indexes, batch_count: 0, next_offset: base_offset };
     let end = scan(&mut bytes, 0, u64::MAX, &mut walk)?;
     let indexes = walk.indexes.finish()?;
-    let size = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let rebuilt = Rebuilt {
         struct_size: 0,
         batch_count: walk.batch_count,
         valid_bytes: end.position,
         next_offset: walk.next_offset,
         max_timestamp_ms: indexes.max_timestamp,
-        offset_index_size_bytes: size(&indexes.offset_index),
-        time_index_size_bytes: size(&indexes.time_index),
+        offset_index_size_bytes: u64_of(indexes.offset_index.len()),
+        time_index_size_bytes: u64_of(indexes.time_index.len()),
     };
     Ok((rebuilt, indexes.offset_index, indexes.time_index))
 }

@@ -15,11 +15,11 @@ use engine::uuid::Uuid;
 use engine::{Error, Kind};
 
 use crate::error::{CLOSED, Failure, Outcome, SiltError, Status, guard, invalid};
-use crate::handle::{Handle, Object, on};
-use crate::log::{LogObject, disk};
+use crate::handle::{Handle, Object, close, on};
+use crate::log::{LogObject, disk, pairs};
 use crate::memory::{
-    check_struct, fill, items_of, items_of_mut, path, read_struct, text, write_if_wanted,
-    write_plain, write_struct, write_text,
+    check_place, check_struct, fill, items_of, items_of_mut, path, read_struct, text, u32_of,
+    write_if_wanted, write_plain, write_struct, write_text,
 };
 use crate::types::{
     Config, EngineOptions as COptions, EngineStats, NewLog as CNewLog, Partition, TopicConfig, Work,
@@ -57,21 +57,6 @@ const KEEP_LOST: u32 = 2;
 const NEW_REPLICA: u32 = 1;
 const FUTURE: u32 = 2;
 
-/// The caller's settings by name.
-///
-/// # Safety
-/// Each name and value is NULL or ends with a NUL.
-unsafe fn pairs(configs: &[Config]) -> Outcome<BTreeMap<String, String>> {
-    let mut pairs = BTreeMap::new();
-    for config in configs {
-        // SAFETY: the caller's promise.
-        let name = unsafe { text(config.name)? };
-        // SAFETY: the caller's promise.
-        pairs.insert(name.to_owned(), unsafe { text(config.value)? }.to_owned());
-    }
-    Ok(pairs)
-}
-
 /// The settings that an engine is opened with, each of them good.
 ///
 /// # Safety
@@ -82,7 +67,8 @@ unsafe fn settings(options: &COptions) -> Outcome<Resolver> {
     // SAFETY: the caller's array.
     let topics = unsafe { items_of(options.topic_configs, u64::from(options.topic_config_count))? };
     // SAFETY: the caller's texts.
-    let mut layers = Layers { server_properties: unsafe { pairs(configs)? }, ..Layers::default() };
+    let server_properties = unsafe { pairs(configs)? }.into_iter().collect();
+    let mut layers = Layers { server_properties, ..Layers::default() };
     for TopicConfig { topic, name, value } in topics {
         // SAFETY: the caller's text.
         let topic = unsafe { text(*topic)? };
@@ -159,9 +145,7 @@ pub unsafe extern "C" fn silt_engine_open(
         let dirs: Vec<PathBuf> = dirs.collect::<Outcome<_>>()?;
         // SAFETY: a struct of the header.
         let options = unsafe { read_struct(options)? };
-        if engine.is_null() || !engine.is_aligned() {
-            return invalid("the place for the engine is NULL or not aligned");
-        }
+        check_place(engine, "the place for the engine is NULL or not aligned")?;
         // SAFETY: the caller's arrays and texts.
         let object = unsafe { open(&dirs, &options)? };
         // SAFETY: not NULL, and aligned.
@@ -174,13 +158,8 @@ pub unsafe extern "C" fn silt_engine_open(
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silt_engine_close(engine: *mut Handle<EngineObject>) {
-    let body = || {
-        // SAFETY: an object of the caller's, which it gives back.
-        unsafe { Handle::close(engine) };
-        Ok(())
-    };
-    // SAFETY: nobody is told.
-    unsafe { guard(std::ptr::null_mut(), body) };
+    // SAFETY: an object of the caller's, which it gives back.
+    unsafe { close(engine) };
 }
 
 /// A function of the header on an engine that was not stopped.
@@ -205,14 +184,14 @@ macro_rules! engine_function {
     };
 }
 
+const NO_PLACE: &str = "the place for the log is NULL or not aligned";
+
 /// Gives the caller a log that outlives the engine's interest in it.
 ///
 /// # Safety
 /// `to` is NULL or points to a pointer.
 unsafe fn give(log: Arc<Log>, to: *mut *mut Handle<LogObject>) -> Outcome<()> {
-    if to.is_null() || !to.is_aligned() {
-        return invalid("the place for the log is NULL or not aligned");
-    }
+    check_place(to, NO_PLACE)?;
     // SAFETY: not NULL, and aligned.
     unsafe { write_plain(to, Handle::give(LogObject::new(log))) }
 }
@@ -251,7 +230,7 @@ engine_function! {
         // SAFETY: the caller's array.
         let configs = unsafe { items_of(wanted.configs, u64::from(wanted.config_count))? };
         // SAFETY: the caller's texts.
-        let configs = unsafe { pairs(configs)? };
+        let configs = unsafe { pairs(configs)? }.into_iter().collect();
         let preferred = match wanted.dir.is_null() {
             true => None,
             // SAFETY: the caller's text.
@@ -267,9 +246,7 @@ engine_function! {
             assigned: None,
             now_ms: wanted.now_ms,
         };
-        if log.is_null() {
-            return invalid("the place for the log is NULL or not aligned");
-        }
+        check_place(log, NO_PLACE)?;
         let made = it.engine.get_or_create(topic, partition, &new)?;
         // SAFETY: the caller's pointer.
         unsafe { give(made, log) }
@@ -295,7 +272,7 @@ engine_function! {
         // SAFETY: the caller's array.
         let configs = unsafe { items_of(configs, u64::from(config_count))? };
         // SAFETY: the caller's texts.
-        let configs = unsafe { pairs(configs)? };
+        let configs = unsafe { pairs(configs)? }.into_iter().collect();
         let config = it.settings.topic(topic, Some(&configs))?.log_config(topic, true);
         it.engine.set_config(topic, &config);
         Ok(())
@@ -335,9 +312,7 @@ engine_function! {
     fn silt_engine_due(now_ms: i64, out: *mut Work, capacity: u32, count: *mut u32) |it| {
         // SAFETY: the caller's array.
         let slots = unsafe { items_of_mut(out, u64::from(capacity))? };
-        if count.is_null() {
-            return invalid("a result is NULL");
-        }
+        check_place(count, "the place for the count is NULL or not aligned")?;
         let mut given = 0;
         let mut held = it.work();
         // What does not fit goes, and is due again.
@@ -416,7 +391,7 @@ engine_function! {
         let report = it.engine.close(broker_epoch, threads);
         let clean = report.dirs.iter().filter(|dir| dir.is_clean).count();
         // SAFETY: the caller's number, or NULL.
-        unsafe { write_if_wanted(clean_dirs, u32::try_from(clean).unwrap_or(u32::MAX))? };
+        unsafe { write_if_wanted(clean_dirs, u32_of(clean))? };
         match report.dirs.into_iter().flat_map(|dir| dir.errors).next() {
             Some(error) => Err(error.into()),
             None => Ok(()),

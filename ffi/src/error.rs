@@ -8,20 +8,29 @@ use engine::record::validate::ValidateErrorKind;
 use engine::{Error, Kind};
 
 use crate::memory::write_text;
+use crate::types::c_structs;
 
 /// `silt_status_t`.
 pub type Status = i32;
 
 /// `SILT_OK`.
 pub const OK: Status = 0;
+/// `SILT_E_IO`.
+pub const IO: Status = -1;
 /// `SILT_E_CORRUPT`.
 pub const CORRUPT: Status = -2;
 /// `SILT_E_NOT_FOUND`.
 pub const NOT_FOUND: Status = -3;
+/// `SILT_E_OUT_OF_RANGE`.
+pub const OUT_OF_RANGE: Status = -4;
 /// `SILT_E_INVALID_ARGUMENT`.
 pub const INVALID_ARGUMENT: Status = -5;
+/// `SILT_E_CONFLICT`.
+pub const CONFLICT: Status = -6;
 /// `SILT_E_UNSUPPORTED`.
 pub const UNSUPPORTED: Status = -7;
+/// `SILT_E_LIMIT`.
+pub const LIMIT: Status = -8;
 /// `SILT_E_CLOSED`.
 pub const CLOSED: Status = -9;
 /// `SILT_E_CANCELLED`.
@@ -36,37 +45,20 @@ pub const FORKED: Status = -13;
 /// Bytes of a message.
 const MESSAGE_SIZE: usize = 224;
 
-/// `silt_error_t`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct SiltError {
-    struct_size: u32,
-    code: Status,
-    os_errno: i32,
-    detail_code: i32,
-    offset: i64,
-    position: i64,
-    message: [u8; MESSAGE_SIZE],
+c_structs! {
+    /// `silt_error_t`.
+    "silt_error_t" SiltError {
+        struct_size: u32,
+        code: Status,
+        os_errno: i32,
+        detail_code: i32,
+        offset: i64,
+        position: i64,
+        message: [u8; MESSAGE_SIZE],
+    }
 }
 
 const _: () = assert!(size_of::<SiltError>() == 256);
-
-/// The layout of the struct, as [`layouts`](crate::types::layouts) tells the others.
-#[cfg(feature = "test")]
-pub fn layout() -> String {
-    use std::mem::offset_of;
-    let fields = [
-        ("struct_size", offset_of!(SiltError, struct_size)),
-        ("code", offset_of!(SiltError, code)),
-        ("os_errno", offset_of!(SiltError, os_errno)),
-        ("detail_code", offset_of!(SiltError, detail_code)),
-        ("offset", offset_of!(SiltError, offset)),
-        ("position", offset_of!(SiltError, position)),
-        ("message", offset_of!(SiltError, message)),
-    ];
-    let fields = fields.map(|(name, position)| format!("silt_error_t.{name} {position}"));
-    format!("silt_error_t {}\n{}", size_of::<SiltError>(), fields.join("\n"))
-}
 
 /// Why a call fails.
 pub enum Failure {
@@ -100,18 +92,26 @@ pub fn invalid<T>(why: &'static str) -> Outcome<T> {
     Err(Failure::Call(INVALID_ARGUMENT, why))
 }
 
+/// Whether a result fitted the caller's memory, as the end of a call.
+pub fn fits(is_whole: bool, why: &'static str) -> Outcome<()> {
+    match is_whole {
+        true => Ok(()),
+        false => Err(Failure::Call(SHORT_BUFFER, why)),
+    }
+}
+
 /// The name of a status in the header, with its NUL.
 pub fn name_of(status: Status) -> &'static [u8] {
     match status {
         OK => b"SILT_OK\0",
-        -1 => b"SILT_E_IO\0",
+        IO => b"SILT_E_IO\0",
         CORRUPT => b"SILT_E_CORRUPT\0",
         NOT_FOUND => b"SILT_E_NOT_FOUND\0",
-        -4 => b"SILT_E_OUT_OF_RANGE\0",
+        OUT_OF_RANGE => b"SILT_E_OUT_OF_RANGE\0",
         INVALID_ARGUMENT => b"SILT_E_INVALID_ARGUMENT\0",
-        -6 => b"SILT_E_CONFLICT\0",
+        CONFLICT => b"SILT_E_CONFLICT\0",
         UNSUPPORTED => b"SILT_E_UNSUPPORTED\0",
-        -8 => b"SILT_E_LIMIT\0",
+        LIMIT => b"SILT_E_LIMIT\0",
         CLOSED => b"SILT_E_CLOSED\0",
         CANCELLED => b"SILT_E_CANCELLED\0",
         SHORT_BUFFER => b"SILT_E_SHORT_BUFFER\0",
@@ -121,26 +121,26 @@ pub fn name_of(status: Status) -> &'static [u8] {
     }
 }
 
-/// The status of an error of the engine, whose kinds have the same numbers.
+/// The status of an error of the engine.
 pub fn status_of(error: &Error) -> Status {
-    -(match error.kind() {
-        Kind::Io => 1,
-        Kind::Corrupt => 2,
-        Kind::NotFound => 3,
-        Kind::OutOfRange => 4,
-        Kind::InvalidArgument => 5,
-        Kind::Conflict => 6,
-        Kind::Unsupported => 7,
-        Kind::Limit => 8,
-        Kind::Closed => 9,
-        Kind::Cancelled => 10,
+    match error.kind() {
+        Kind::Io => IO,
+        Kind::Corrupt => CORRUPT,
+        Kind::NotFound => NOT_FOUND,
+        Kind::OutOfRange => OUT_OF_RANGE,
+        Kind::InvalidArgument => INVALID_ARGUMENT,
+        Kind::Conflict => CONFLICT,
+        Kind::Unsupported => UNSUPPORTED,
+        Kind::Limit => LIMIT,
+        Kind::Closed => CLOSED,
+        Kind::Cancelled => CANCELLED,
         // A kind that came later than this header.
-        _ => 1,
-    })
+        _ => IO,
+    }
 }
 
 /// Why an append was refused: `SILT_DETAIL_`.
-pub fn detail_of(error: &AppendError) -> i32 {
+fn detail_of(error: &AppendError) -> i32 {
     if let Some(reason) = error.reason() {
         return match reason {
             AppendReason::RecordBatchTooLarge => 18,
@@ -166,17 +166,17 @@ impl Failure {
             Failure::Engine(error) => status_of(error),
             Failure::Append(AppendError::Failed(error)) => status_of(error),
             Failure::Append(AppendError::Refused(refusal)) => match refusal.reason {
-                AppendReason::RecordBatchTooLarge => -8,
-                AppendReason::UnexpectedAppendOffset => -4,
+                AppendReason::RecordBatchTooLarge => LIMIT,
+                AppendReason::UnexpectedAppendOffset => OUT_OF_RANGE,
                 AppendReason::IllegalArgument => INVALID_ARGUMENT,
-                _ => -6,
+                _ => CONFLICT,
             },
             Failure::Append(AppendError::Invalid(error)) => match error.kind() {
-                ValidateErrorKind::CorruptRecord | ValidateErrorKind::Codec => -2,
-                ValidateErrorKind::RecordTooLarge => -8,
+                ValidateErrorKind::CorruptRecord | ValidateErrorKind::Codec => CORRUPT,
+                ValidateErrorKind::RecordTooLarge => LIMIT,
                 ValidateErrorKind::UnsupportedForMessageFormat
                 | ValidateErrorKind::UnsupportedCompressionType => UNSUPPORTED,
-                ValidateErrorKind::OffsetsOutOfOrder => -4,
+                ValidateErrorKind::OffsetsOutOfOrder => OUT_OF_RANGE,
                 _ => INVALID_ARGUMENT,
             },
             Failure::Call(status, _) => *status,
@@ -202,28 +202,21 @@ impl Failure {
     /// `err` is NULL or a `silt_error_t` of at least the first size.
     unsafe fn tell(&self, err: *mut SiltError) -> Status {
         let code = self.status();
-        let mut told = SiltError { code, ..SiltError::new() };
-        let engine = match self {
-            Failure::Engine(error) | Failure::Append(AppendError::Failed(error)) => Some(error),
-            Failure::Append(_) | Failure::Call(..) | Failure::Cancelled(_) => None,
-        };
-        if let Some(error) = engine {
-            told.os_errno = error.errno().unwrap_or(0);
+        let (detail_code, os_errno) = self.numbers();
+        let mut told = SiltError { code, os_errno, detail_code, ..SiltError::new() };
+        if let Failure::Engine(error) | Failure::Append(AppendError::Failed(error)) = self {
             told.offset = error.offset().unwrap_or(-1);
             let position = error.position().and_then(|position| i64::try_from(position).ok());
             told.position = position.unwrap_or(-1);
         }
+        let message = &mut told.message;
         match self {
-            Failure::Engine(error) => write_text(&mut told.message, format_args!("{error}")),
-            Failure::Append(error) => {
-                told.detail_code = detail_of(error);
-                write_text(&mut told.message, format_args!("{error}"));
-            }
-            Failure::Call(_, why) => write_text(&mut told.message, format_args!("{why}")),
+            Failure::Engine(error) => write_text(message, format_args!("{error}")),
+            Failure::Append(error) => write_text(message, format_args!("{error}")),
+            Failure::Call(_, why) => write_text(message, format_args!("{why}")),
             Failure::Cancelled(value) => {
-                told.detail_code = *value;
                 let why = format_args!("the progress function ended the call with {value}");
-                write_text(&mut told.message, why);
+                write_text(message, why);
             }
         }
         // SAFETY: the caller's promise.

@@ -1,8 +1,9 @@
 //! What is behind an opaque pointer?
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use crate::error::{CLOSED, FORKED, Failure, Outcome, SiltError, Status, guard_or, invalid};
+use crate::error::{CLOSED, FORKED, Failure, Outcome, SiltError, Status, guard, guard_or, invalid};
 use crate::fork;
 
 /// What a closed object has in the place of its magic.
@@ -50,6 +51,10 @@ impl<T: Object> Handle<T> {
         Ok(&handle.object)
     }
 
+    /// The same, of one that a call panicked on, too.
+    ///
+    /// # Safety
+    /// That of [`get`](Self::get).
     unsafe fn look<'a>(handle: *const Handle<T>) -> Outcome<&'a Handle<T>> {
         if handle.is_null() {
             return invalid("the object is NULL");
@@ -83,6 +88,30 @@ impl<T: Object> Handle<T> {
     }
 }
 
+/// Gives an object back: the body of each function that does so.
+///
+/// # Safety
+/// That of [`Handle::close`].
+pub unsafe fn close<T: Object>(handle: *mut Handle<T>) {
+    let body = || {
+        // SAFETY: the caller's promise.
+        unsafe { Handle::close(handle) };
+        Ok(())
+    };
+    // SAFETY: nobody is told.
+    unsafe { guard(std::ptr::null_mut(), body) };
+}
+
+/// Takes what one call at a time may use; `None` while another has it. What a call that panicked
+/// had in hand is taken as it is.
+pub fn try_hold<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match lock.try_lock() {
+        Ok(held) => Some(held),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 /// Runs a function on an object, which is poisoned when that panics.
 ///
 /// # Safety
@@ -106,3 +135,22 @@ pub unsafe fn on<'a, T: Object + 'a>(
     // SAFETY: the caller's promise.
     unsafe { guard_or(err, poison, run) }
 }
+
+/// A function of the header on an object: its parameters between the object and the error, and what
+/// it does.
+macro_rules! object_function {
+    (fn $name:ident($object:ident: $kind:ty $(, $arg:ident: $type:ty)*) |$it:ident| $body:expr) => {
+        /// See the header.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            $object: *const crate::handle::Handle<$kind>,
+            $($arg: $type,)*
+            err: *mut crate::error::SiltError,
+        ) -> crate::error::Status {
+            let body = |$it: &$kind| $body;
+            // SAFETY: an object of the caller's, and a struct of the header or NULL.
+            unsafe { crate::handle::on($object, err, body) }
+        }
+    };
+}
+pub(crate) use object_function;

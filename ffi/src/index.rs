@@ -13,8 +13,8 @@ use crate::error::{
     CLOSED, CORRUPT, Failure, INVALID_ARGUMENT, NOT_FOUND, Outcome, SiltError, Status, guard,
     invalid,
 };
-use crate::handle::{Handle, Object, on};
-use crate::memory::{fill, path, read_plain, write_if_wanted, write_plain};
+use crate::handle::{Handle, Object, close, object_function, on};
+use crate::memory::{check_place, fill, path, read_plain, write_if_wanted, write_plain};
 use crate::types::{AbortedEntry, IndexEntry};
 
 /// What is behind a `silt_index_t`.
@@ -104,9 +104,7 @@ pub unsafe extern "C" fn silt_index_open(
         if flags & !READ_ONLY != 0 {
             return invalid("flags are none of SILT_INDEX_");
         }
-        if index.is_null() || !index.is_aligned() {
-            return invalid("the place for the index is NULL or not aligned");
-        }
+        check_place(index, "the place for the index is NULL or not aligned")?;
         let is_writable = flags & READ_ONLY == 0;
         let options = IndexOptions { base_offset, max_size_bytes, is_writable };
         let object = IndexObject::open(path, kind, &options)?;
@@ -120,34 +118,12 @@ pub unsafe extern "C" fn silt_index_open(
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silt_index_close(index: *mut Handle<IndexObject>) {
-    let body = || {
-        // SAFETY: an object of the caller's, which it gives back.
-        unsafe { Handle::close(index) };
-        Ok(())
-    };
-    // SAFETY: nobody is told.
-    unsafe { guard(std::ptr::null_mut(), body) };
+    // SAFETY: an object of the caller's, which it gives back.
+    unsafe { close(index) };
 }
 
-/// A function of the header on an index.
-macro_rules! index_function {
-    (fn $name:ident($($arg:ident: $type:ty),*) |$it:ident| $body:expr) => {
-        /// See the header.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
-            index: *const Handle<IndexObject>,
-            $($arg: $type,)*
-            err: *mut SiltError,
-        ) -> Status {
-            let body = |$it: &IndexObject| $body;
-            // SAFETY: an object of the caller's, and a struct of the header or NULL.
-            unsafe { on(index, err, body) }
-        }
-    };
-}
-
-index_function! {
-    fn silt_index_shut() |it| {
+object_function! {
+    fn silt_index_shut(index: IndexObject) |it| {
         Ok(by_kind!(&it.index, index => index.close(), index => index.close())?)
     }
 }
@@ -225,16 +201,16 @@ fn closed() -> Failure {
     Failure::Call(CLOSED, "the index is closed")
 }
 
-index_function! {
-    fn silt_index_lookup_time(timestamp_ms: i64, out: *mut IndexEntry) |it| {
+object_function! {
+    fn silt_index_lookup_time(index: IndexObject, timestamp_ms: i64, out: *mut IndexEntry) |it| {
         let found = it.time()?.lookup(timestamp_ms).ok_or_else(closed)?;
         // SAFETY: the caller's struct.
         unsafe { write_plain(out, of_time(found)) }
     }
 }
 
-index_function! {
-    fn silt_index_entry(slot: u32, out: *mut IndexEntry) |it| {
+object_function! {
+    fn silt_index_entry(index: IndexObject, slot: u32, out: *mut IndexEntry) |it| {
         let slot = usize::try_from(slot).unwrap_or(usize::MAX);
         let found = match &it.index {
             Index::Offset(index) => of_offset(index.entry(slot)?),
@@ -246,14 +222,15 @@ index_function! {
     }
 }
 
-index_function! {
-    fn silt_index_append(offset: i64, position: i32) |it| {
+object_function! {
+    fn silt_index_append(index: IndexObject, offset: i64, position: i32) |it| {
         Ok(it.offset()?.append(offset, position)?)
     }
 }
 
-index_function! {
+object_function! {
     fn silt_index_append_time(
+        index: IndexObject,
         timestamp_ms: i64,
         offset: i64,
         is_forced: i32,
@@ -265,8 +242,12 @@ index_function! {
     }
 }
 
-index_function! {
-    fn silt_index_append_aborted(path_now: *const c_char, entry: *const AbortedEntry) |it| {
+object_function! {
+    fn silt_index_append_aborted(
+        index: IndexObject,
+        path_now: *const c_char,
+        entry: *const AbortedEntry
+    ) |it| {
         // SAFETY: the caller's text.
         let path = unsafe { path(path_now)? };
         // SAFETY: the caller's struct.
@@ -281,8 +262,9 @@ index_function! {
     }
 }
 
-index_function! {
+object_function! {
     fn silt_index_collect_aborted(
+        index: IndexObject,
         from: i64,
         upper_bound: i64,
         out: *mut AbortedEntry,
@@ -305,8 +287,8 @@ index_function! {
     }
 }
 
-index_function! {
-    fn silt_index_truncate_to(path_now: *const c_char, offset: i64) |it| {
+object_function! {
+    fn silt_index_truncate_to(index: IndexObject, path_now: *const c_char, offset: i64) |it| {
         let cut = |index: &TxnIndexHandle| -> Outcome<()> {
             // SAFETY: the caller's text.
             let path = unsafe { path(path_now)? };
@@ -316,8 +298,13 @@ index_function! {
     }
 }
 
-index_function! {
-    fn silt_index_resize(path_now: *const c_char, size_bytes: u32, is_changed: *mut i32) |it| {
+object_function! {
+    fn silt_index_resize(
+        index: IndexObject,
+        path_now: *const c_char,
+        size_bytes: u32,
+        is_changed: *mut i32
+    ) |it| {
         // SAFETY: the caller's text.
         let path = unsafe { path(path_now)? };
         let changed = match &it.index {
@@ -330,8 +317,8 @@ index_function! {
     }
 }
 
-index_function! {
-    fn silt_index_trim(path_now: *const c_char) |it| {
+object_function! {
+    fn silt_index_trim(index: IndexObject, path_now: *const c_char) |it| {
         // SAFETY: the caller's text.
         let path = unsafe { path(path_now)? };
         let (trim, disk) = (|index: &TxnIndexHandle| index.count().map(drop), &it.disk);
@@ -339,8 +326,8 @@ index_function! {
     }
 }
 
-index_function! {
-    fn silt_index_flush(path_now: *const c_char) |it| {
+object_function! {
+    fn silt_index_flush(index: IndexObject, path_now: *const c_char) |it| {
         // SAFETY: the caller's text.
         let path = unsafe { path(path_now)? };
         let disk = &it.disk;
@@ -348,14 +335,14 @@ index_function! {
     }
 }
 
-index_function! {
-    fn silt_index_sanity_check() |it| {
+object_function! {
+    fn silt_index_sanity_check(index: IndexObject) |it| {
         Ok(by_kind!(&it.index, index => index.sanity_check(), index => index.sanity_check())?)
     }
 }
 
-index_function! {
-    fn silt_index_counters(out: *mut *const IndexCounters) |it| {
+object_function! {
+    fn silt_index_counters(index: IndexObject, out: *mut *const IndexCounters) |it| {
         let none = |_: &TxnIndexHandle| -> Result<&IndexCounters> {
             let message = "a transaction index has no counters";
             Err(Error::new(Kind::InvalidArgument, message))

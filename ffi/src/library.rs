@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use engine::io::{IoChoice, open_disk};
 
 use crate::error::{SiltError, Status, guard, name_of};
-use crate::memory::{check_struct, write_struct, write_text};
+use crate::memory::{Growing, check_struct, write_struct, write_text};
 use crate::types::{BuildInfo, IO_URING_HERE};
 
 /// `SILT_ABI_VERSION`.
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn silt_build_info(out: *mut BuildInfo, err: *mut SiltErro
         unsafe { check_struct(out)? };
         let has_ring = open_disk(IoChoice::Uring).is_ok();
         let flags = if has_ring { IO_URING_HERE } else { 0 };
-        let mut info = BuildInfo { abi_version: ABI_VERSION, flags, ..BuildInfo::ZERO };
+        let mut info = BuildInfo { abi_version: ABI_VERSION, flags, ..BuildInfo::INIT };
         let (arch, system) = (std::env::consts::ARCH, std::env::consts::OS);
         write_text(&mut info.target, format_args!("{arch}-{system}"));
         // SAFETY: the same.
@@ -48,6 +48,9 @@ pub unsafe extern "C" fn silt_build_info(out: *mut BuildInfo, err: *mut SiltErro
 }
 
 /// Panics, so that hosts can see that they live on.
+///
+/// # Safety
+/// That of [`guard`].
 #[cfg(feature = "test")]
 #[unsafe(no_mangle)]
 #[expect(clippy::panic, reason = "it is asked to")]
@@ -57,6 +60,9 @@ pub unsafe extern "C" fn silt_test_panic(err: *mut SiltError) -> Status {
 }
 
 /// The same on a log, which is poisoned by it.
+///
+/// # Safety
+/// That of [`on`](crate::handle::on).
 #[cfg(feature = "test")]
 #[unsafe(no_mangle)]
 #[expect(clippy::panic, reason = "it is asked to")]
@@ -64,7 +70,7 @@ pub unsafe extern "C" fn silt_test_panic_on_log(
     log: *mut crate::handle::Handle<crate::log::LogObject>,
     err: *mut SiltError,
 ) -> Status {
-    // SAFETY: an object of the caller's.
+    // SAFETY: an object of the caller's, and a struct of the header or NULL.
     unsafe { crate::handle::on(log, err, |_: &crate::log::LogObject| panic!("as it was asked to")) }
 }
 
@@ -77,7 +83,7 @@ pub extern "C" fn silt_test_layouts() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();
     let all = || {
         let parts = [
-            crate::error::layout(),
+            crate::error::layouts(),
             crate::index::layout(),
             crate::types::layouts(),
             crate::tier::types::layouts(),

@@ -2,13 +2,11 @@
 
 use std::ffi::c_char;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex};
 
 use engine::dir::settings::{Layers, Resolver};
 use engine::io::{IoChoice, Storage, open_disk};
-use engine::log::{
-    AppendInfo, AppendScratch, FolderName, LeaderAppend, Log, LogConfig, OpenOptions,
-};
+use engine::log::{AppendInfo, AppendScratch, FolderName, LeaderAppend, Log, OpenOptions};
 use engine::record::validate::AppendOrigin;
 use engine::segment::OpenFiles;
 use engine::state::live::VerificationGuard;
@@ -16,10 +14,10 @@ use engine::uuid::Uuid;
 use engine::{Error, Kind};
 
 use crate::error::{CLOSED, Failure, Outcome, SiltError, Status, guard, invalid};
-use crate::handle::{Handle, Object, on};
+use crate::handle::{Handle, Object, close, on, try_hold};
 use crate::memory::{
-    Growing, bytes_of, check_struct, fill, items_of, items_of_mut, path, read_struct, text,
-    write_if_wanted, write_plain, write_struct,
+    Growing, bytes_of, check_place, check_struct, fill, flags_of, items_of, items_of_mut, path,
+    read_struct, text, u32_of, u64_of, write_if_wanted, write_plain, write_struct,
 };
 use crate::types::{Append, Appended, Config, Epoch, LogOptions, Offsets, Segment, TimeOffset};
 
@@ -108,35 +106,33 @@ pub fn disk(io: u32) -> Outcome<Arc<dyn Storage>> {
     Ok(open_disk(choice)?.into())
 }
 
-/// The settings of a topic in their text form.
+/// Settings in their text form.
 ///
 /// # Safety
 /// Each name and value is NULL or ends with a NUL.
-pub unsafe fn topic_config(topic: &str, configs: &[Config]) -> Outcome<LogConfig> {
-    let mut layers = Layers::default();
-    for config in configs {
+pub unsafe fn pairs(configs: &[Config]) -> Outcome<Vec<(String, String)>> {
+    let own = |it: *const c_char| {
         // SAFETY: the caller's promise.
-        let name = unsafe { text(config.name)? };
-        // SAFETY: the caller's promise.
-        let value = unsafe { text(config.value)? };
-        layers.overrides.push((name.to_owned(), value.to_owned()));
-    }
-    Ok(Resolver::new(layers)?.topic(topic, None)?.log_config(topic, true))
+        unsafe { text(it) }.map(str::to_owned)
+    };
+    configs.iter().map(|config| Ok((own(config.name)?, own(config.value)?))).collect()
 }
 
+/// # Safety
+/// Arrays and texts of the options are as the header says.
 unsafe fn open(dir: &Path, options: &LogOptions) -> Outcome<LogObject> {
     if options.flags & !(UNCLEAN | KEEP_LOST) != 0 {
         return invalid("flags are none of SILT_LOG_");
     }
-    let name = dir.file_name().and_then(|name| FolderName::parse(&name.to_string_lossy()));
-    let Some(name) = name else {
+    let Some(FolderName { topic, .. }) = FolderName::of_dir(dir) else {
         let message = "the name is none of a partition's directory";
         return Err(Error::new(Kind::InvalidArgument, message).in_file(dir).into());
     };
     // SAFETY: the caller's array.
     let configs = unsafe { items_of(options.configs, u64::from(options.config_count))? };
     // SAFETY: the caller's texts.
-    let config = unsafe { topic_config(&name.topic, configs)? };
+    let layers = Layers { overrides: unsafe { pairs(configs)? }, ..Layers::default() };
+    let config = Resolver::new(layers)?.topic(&topic, None)?.log_config(&topic, true);
     let topic_id = Uuid(options.topic_id);
     let defaults = OpenOptions::default();
     let open = OpenOptions {
@@ -171,9 +167,7 @@ pub unsafe extern "C" fn silt_log_open(
             // SAFETY: a struct of the header.
             false => unsafe { read_struct(options)? },
         };
-        if log.is_null() || !log.is_aligned() {
-            return invalid("the place for the log is NULL or not aligned");
-        }
+        check_place(log, "the place for the log is NULL or not aligned")?;
         // SAFETY: the caller's array and texts.
         let object = unsafe { open(&dir, &options)? };
         // SAFETY: not NULL, and aligned.
@@ -190,13 +184,8 @@ log_function! {
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silt_log_close(log: *mut Handle<LogObject>) {
-    let body = || {
-        // SAFETY: an object of the caller's, which it gives back.
-        unsafe { Handle::close(log) };
-        Ok(())
-    };
-    // SAFETY: nobody is told.
-    unsafe { guard(std::ptr::null_mut(), body) };
+    // SAFETY: an object of the caller's, which it gives back.
+    unsafe { close(log) };
 }
 
 /// How a leader appends.
@@ -221,7 +210,7 @@ pub fn appended(info: &AppendInfo) -> Appended {
     let flags = [(info.is_duplicate, 1), (info.has_rolled, 2), (info.flush_is_due, 4)];
     Appended {
         struct_size: 0,
-        flags: flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum(),
+        flags: flags_of(&flags),
         first_offset: info.first_offset.unwrap_or(-1),
         last_offset: info.last_offset,
         max_timestamp_ms: info.max_timestamp_ms,
@@ -244,13 +233,9 @@ log_function! {
         let append = leader_append(&unsafe { read_struct(append)? })?;
         // SAFETY: a struct of the header.
         unsafe { check_struct(out)? };
-        let mut scratch = match it.scratch.try_lock() {
-            Ok(scratch) => scratch,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                let message = "another thread is writing to this log";
-                return Err(Error::new(Kind::Conflict, message).in_file(&it.log.dir()).into());
-            }
+        let Some(mut scratch) = try_hold(&it.scratch) else {
+            let message = "another thread is writing to this log";
+            return Err(Error::new(Kind::Conflict, message).in_file(&it.log.dir()).into());
         };
         let info = it.log.append_as_leader(records, &append, &mut scratch)?;
         // SAFETY: a struct of the header.
@@ -275,9 +260,7 @@ log_function! {
         let Ok(epoch) = i16::try_from(producer_epoch) else {
             return invalid("producer_epoch is no epoch");
         };
-        if verification.is_null() || !verification.is_aligned() {
-            return invalid("the place for the number is NULL or not aligned");
-        }
+        check_place(verification, "the place for the number is NULL or not aligned")?;
         let bumps = flags & EPOCH_BUMPS != 0;
         let log = &it.log;
         let guard = log.start_verification(producer_id, base_sequence, epoch, bumps, now_ms)?;
@@ -339,7 +322,7 @@ log_function! {
         let segments = log.segments();
         let offsets = Offsets {
             struct_size: 0,
-            segment_count: u32::try_from(segments.count()).unwrap_or(u32::MAX),
+            segment_count: u32_of(segments.count()),
             log_start_offset: log.log_start_offset(),
             local_log_start_offset: log.local_log_start_offset(),
             high_watermark: log.high_watermark(),
@@ -372,7 +355,7 @@ log_function! {
     fn silt_log_retain(now_ms: i64, removed: *mut u64) |it| {
         let count = it.log.delete_old_segments(now_ms)?;
         // SAFETY: the caller's number, or NULL.
-        unsafe { write_if_wanted(removed, u64::try_from(count).unwrap_or(u64::MAX)) }
+        unsafe { write_if_wanted(removed, u64_of(count)) }
     }
 }
 
@@ -380,7 +363,7 @@ log_function! {
     fn silt_log_delete_due_files(now_ms: i64, removed: *mut u64) |it| {
         let count = it.log.delete_due_files(now_ms)?;
         // SAFETY: the caller's number, or NULL.
-        unsafe { write_if_wanted(removed, u64::try_from(count).unwrap_or(u64::MAX)) }
+        unsafe { write_if_wanted(removed, u64_of(count)) }
     }
 }
 
@@ -401,13 +384,8 @@ log_function! {
 log_function! {
     fn silt_log_epochs(out: *mut Epoch, capacity: u32, count: *mut u32) |it| {
         let epochs = it.log.leader_epochs();
-        let items = epochs.entries().iter().map(|entry| Epoch {
-            start_offset: entry.start_offset,
-            epoch: entry.epoch,
-            reserved: 0,
-        });
         // SAFETY: the caller's array and number.
-        unsafe { fill(out, capacity, count, items) }
+        unsafe { fill(out, capacity, count, epochs.entries().iter().map(Epoch::from)) }
     }
 }
 

@@ -1,15 +1,14 @@
 //! Many logs in one call.
 
-use std::sync::{PoisonError, TryLockError};
-
 use engine::log::{
     AppendAs, AppendError, AppendInfo, AppendRequest, AppendScratch, FetchRequest, append_many,
     locate_many,
 };
 
 use crate::error::{Failure, OK, Outcome, SiltError, Status, guard, invalid};
-use crate::log::{LogObject, leader_append, open_log};
-use crate::memory::{items_of, items_of_mut};
+use crate::handle::try_hold;
+use crate::log::{LogObject, appended, leader_append, open_log};
+use crate::memory::{Growing, columns_of, items_of_mut};
 use crate::read::{NOTHING, options, tell};
 use crate::types::{Append, AppendItem, AppendResult, Fetch, Range};
 
@@ -57,21 +56,14 @@ unsafe fn target<'a>(item: &AppendItem) -> Outcome<(&'a LogObject, AppendAs)> {
         return invalid("flags are none of SILT_APPEND_");
     }
     let AppendItem { leader_epoch, now_ms, origin, transaction_version, .. } = *item;
-    let append = Append {
-        struct_size: 0,
-        leader_epoch,
-        now_ms,
-        origin,
-        transaction_version,
-        verification: 0,
-    };
+    let append = Append { leader_epoch, now_ms, origin, transaction_version, ..Append::INIT };
     Ok((object, append_as(item.flags & FOLLOWER != 0, &append)?))
 }
 
 fn result(answer: Result<AppendInfo, AppendError>) -> (Status, AppendResult) {
     match answer {
         Ok(info) => {
-            let told = crate::log::appended(&info);
+            let told = appended(&info);
             let result = AppendResult {
                 first_offset: told.first_offset,
                 last_offset: told.last_offset,
@@ -85,8 +77,9 @@ fn result(answer: Result<AppendInfo, AppendError>) -> (Status, AppendResult) {
             (OK, result)
         }
         Err(error) => {
-            let detail_code = crate::error::detail_of(&error);
-            (Failure::from(error).status(), AppendResult { detail_code, ..NONE })
+            let failure = Failure::from(error);
+            let (detail_code, _) = failure.numbers();
+            (failure.status(), AppendResult { detail_code, ..NONE })
         }
     }
 }
@@ -101,12 +94,8 @@ pub unsafe extern "C" fn silt_append_many(
     err: *mut SiltError,
 ) -> Status {
     let body = || {
-        // SAFETY: the caller's array.
-        let items = unsafe { items_of(items, u64::from(count))? };
-        // SAFETY: the caller's array.
-        let results = unsafe { items_of_mut(out, u64::from(count))? };
-        // SAFETY: the caller's array.
-        let statuses = unsafe { items_of_mut(status, u64::from(count))? };
+        // SAFETY: the caller's arrays.
+        let (items, results, statuses) = unsafe { columns_of(items, count, out, status)? };
         if overlap(items.iter().map(|item| (item.records.addr(), item.size_bytes))) {
             return invalid("the records of two items share bytes");
         }
@@ -129,11 +118,7 @@ pub unsafe extern "C" fn silt_append_many(
             }
         }
         let mut own = AppendScratch::default();
-        let mut held = objects.first().and_then(|object| match object.scratch.try_lock() {
-            Ok(scratch) => Some(scratch),
-            Err(TryLockError::Poisoned(poisoned)) => Some(PoisonError::into_inner(poisoned)),
-            Err(TryLockError::WouldBlock) => None,
-        });
+        let mut held = objects.first().and_then(|object| try_hold(&object.scratch));
         let scratch = held.as_deref_mut().unwrap_or(&mut own);
         let mut answers = append_many(&mut requests, scratch).into_iter();
         for (result_of, status) in results.iter_mut().zip(statuses) {
@@ -160,12 +145,8 @@ pub unsafe extern "C" fn silt_locate_within(
     err: *mut SiltError,
 ) -> Status {
     let body = || {
-        // SAFETY: the caller's array.
-        let fetches = unsafe { items_of(fetches, u64::from(count))? };
-        // SAFETY: the caller's array.
-        let ranges = unsafe { items_of_mut(out, u64::from(count))? };
-        // SAFETY: the caller's array.
-        let statuses = unsafe { items_of_mut(status, u64::from(count))? };
+        // SAFETY: the caller's arrays.
+        let (fetches, ranges, statuses) = unsafe { columns_of(fetches, count, out, status)? };
         let mut requests: Vec<FetchRequest<'_>> = Vec::with_capacity(fetches.len());
         for ((fetch, range), status) in fetches.iter().zip(&mut *ranges).zip(&mut *statuses) {
             *range = NOTHING;

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::error::{Failure, Outcome, SHORT_BUFFER, UNSUPPORTED, invalid};
+use crate::error::{Failure, Outcome, Status, UNSUPPORTED, fits, invalid};
 
 /// A struct that begins with its size and may grow at its end.
 ///
@@ -200,10 +200,82 @@ pub unsafe fn fill<T>(
     for (slot, item) in slots.iter_mut().zip(items) {
         *slot = item;
     }
-    match found > capacity {
-        true => Err(Failure::Call(SHORT_BUFFER, "the array is too small")),
+    fits(found <= capacity, "the array is too small")
+}
+
+/// Copies what fits into an array of the caller; whether that is all.
+///
+/// # Safety
+/// `to` is NULL or points to `capacity` items.
+pub unsafe fn put<T: Copy>(to: *mut T, capacity: u32, items: &[T]) -> Outcome<bool> {
+    // SAFETY: the caller's promise.
+    let slots = unsafe { items_of_mut(to, u64::from(capacity))? };
+    for (slot, item) in slots.iter_mut().zip(items) {
+        *slot = *item;
+    }
+    Ok(items.len() <= slots.len())
+}
+
+/// Copies bytes, which go whole or not at all, and tells their size in any case.
+///
+/// # Safety
+/// `size_bytes` is NULL or points to a number.
+pub unsafe fn put_whole(
+    room: &mut [u8],
+    bytes: &[u8],
+    size_bytes: *mut u64,
+    why_not: &'static str,
+) -> Outcome<()> {
+    // SAFETY: the caller's promise.
+    unsafe { write_plain(size_bytes, u64_of(bytes.len()))? };
+    let room = room.get_mut(..bytes.len());
+    fits(room.map(|room| room.copy_from_slice(bytes)).is_some(), why_not)
+}
+
+/// What many items are read from, where their answers go, and where their statuses.
+pub type Columns<'a, I, O> = (&'a [I], &'a mut [O], &'a mut [Status]);
+
+/// The caller's arrays of as many items, answers and statuses.
+///
+/// # Safety
+/// Those of [`items_of`] and [`items_of_mut`].
+pub unsafe fn columns_of<'a, I, O>(
+    items: *const I,
+    count: u32,
+    out: *mut O,
+    status: *mut Status,
+) -> Outcome<Columns<'a, I, O>> {
+    let count = u64::from(count);
+    // SAFETY: the caller's promise.
+    let items = unsafe { items_of(items, count)? };
+    // SAFETY: the caller's promise.
+    let answers = unsafe { items_of_mut(out, count)? };
+    // SAFETY: the caller's promise.
+    let statuses = unsafe { items_of_mut(status, count)? };
+    Ok((items, answers, statuses))
+}
+
+/// Whether there is a place for an object; to be asked before it is made.
+pub fn check_place<T>(to: *mut T, why_not: &'static str) -> Outcome<()> {
+    match to.is_null() || !to.is_aligned() {
+        true => invalid(why_not),
         false => Ok(()),
     }
+}
+
+/// How many, as C is told.
+pub fn u32_of(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// How many or how large, as C is told.
+pub fn u64_of(size: usize) -> u64 {
+    u64::try_from(size).unwrap_or(u64::MAX)
+}
+
+/// The flags that are set.
+pub fn flags_of(flags: &[(bool, u32)]) -> u32 {
+    flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum()
 }
 
 /// A text of the caller.

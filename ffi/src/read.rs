@@ -6,9 +6,11 @@ use engine::Kind;
 use engine::index::AbortedTxn;
 use engine::log::{FetchOptions, Fetched, FileRange, Isolation, Log, RangeLease};
 
-use crate::error::{Failure, OK, Outcome, SHORT_BUFFER, SiltError, Status, guard, invalid};
+use crate::error::{Failure, OK, Outcome, SHORT_BUFFER, SiltError, Status, fits, guard, invalid};
 use crate::log::{log_function, open_log};
-use crate::memory::{fill, items_of, items_of_mut, write_plain};
+use crate::memory::{
+    columns_of, fill, items_of, items_of_mut, read_plain, u32_of, u64_of, write_plain,
+};
 use crate::types::{Aborted, Fetch, Range};
 
 const MIN_ONE: u32 = 1;
@@ -27,14 +29,19 @@ pub const NOTHING: Range = Range {
     aborted_count: 0,
 };
 
-/// What a fetch asks for.
-pub fn options(fetch: &Fetch) -> Outcome<FetchOptions> {
-    let isolation = match fetch.up_to {
+/// Up to where a reader sees a log.
+pub fn isolation_of(up_to: u32) -> Outcome<Isolation> {
+    Ok(match up_to {
         0 => Isolation::LogEnd,
         1 => Isolation::HighWatermark,
         2 => Isolation::Committed,
         _ => return invalid("up_to is none of SILT_UP_TO_"),
-    };
+    })
+}
+
+/// What a fetch asks for.
+pub fn options(fetch: &Fetch) -> Outcome<FetchOptions> {
+    let isolation = isolation_of(fetch.up_to)?;
     if fetch.flags & !MIN_ONE != 0 {
         return invalid("flags are none of SILT_FETCH_");
     }
@@ -43,6 +50,9 @@ pub fn options(fetch: &Fetch) -> Outcome<FetchOptions> {
 }
 
 /// Tells the aborted transactions that fit; whether that is all.
+///
+/// # Safety
+/// The fetch is one of the header.
 unsafe fn tell_aborted(fetch: &Fetch, aborted: &[AbortedTxn], range: &mut Range) -> Outcome<bool> {
     let capacity = if fetch.aborted.is_null() { 0 } else { u64::from(fetch.aborted_capacity) };
     // SAFETY: the caller's array.
@@ -50,7 +60,7 @@ unsafe fn tell_aborted(fetch: &Fetch, aborted: &[AbortedTxn], range: &mut Range)
     for (slot, txn) in slots.iter_mut().zip(aborted) {
         *slot = aborted_of(txn);
     }
-    range.aborted_count = u32::try_from(aborted.len()).unwrap_or(u32::MAX);
+    range.aborted_count = u32_of(aborted.len());
     Ok(fetch.aborted.is_null() || aborted.len() <= slots.len())
 }
 
@@ -98,6 +108,8 @@ pub unsafe fn tell(fetch: &Fetch, mut fetched: Fetched, out: &mut Range) -> Outc
     Ok(if is_all { OK } else { SHORT_BUFFER })
 }
 
+/// # Safety
+/// The fetch is one of the header.
 unsafe fn locate(fetch: &Fetch, out: &mut Range) -> Outcome<Status> {
     // SAFETY: an object of the caller's.
     let object = unsafe { open_log(fetch.log)? };
@@ -116,12 +128,8 @@ pub unsafe extern "C" fn silt_locate(
     err: *mut SiltError,
 ) -> Status {
     let body = || {
-        // SAFETY: the caller's array.
-        let fetches = unsafe { items_of(fetches, u64::from(count))? };
-        // SAFETY: the caller's array.
-        let ranges = unsafe { items_of_mut(out, u64::from(count))? };
-        // SAFETY: the caller's array.
-        let statuses = unsafe { items_of_mut(status, u64::from(count))? };
+        // SAFETY: the caller's arrays.
+        let (fetches, ranges, statuses) = unsafe { columns_of(fetches, count, out, status)? };
         for ((fetch, range), status) in fetches.iter().zip(ranges).zip(statuses) {
             *range = NOTHING;
             // SAFETY: an object and an array of the caller's.
@@ -179,7 +187,7 @@ pub unsafe fn read(fetch: &Fetch, log: &Log, bytes: &mut [u8], out: &mut Range) 
         _ => Failure::Engine(error),
     })?;
     *out = Range {
-        size_bytes: u64::try_from(size).unwrap_or(u64::MAX),
+        size_bytes: u64_of(size),
         base_offset: fetched.place.offset,
         segment_base_offset: fetched.place.segment_base_offset,
         position: fetched.place.position,
@@ -199,8 +207,8 @@ pub unsafe extern "C" fn silt_log_read(
     err: *mut SiltError,
 ) -> Status {
     let body = || {
-        // SAFETY: the caller's array of one.
-        let [fetch] = (unsafe { items_of(fetch, 1)? }) else { return invalid("no fetch") };
+        // SAFETY: the caller's struct.
+        let fetch = &unsafe { read_plain(fetch)? };
         // SAFETY: the caller's bytes.
         let bytes = unsafe { items_of_mut(bytes, capacity)? };
         // SAFETY: an object of the caller's.
@@ -210,10 +218,7 @@ pub unsafe extern "C" fn silt_log_read(
         let is_all = unsafe { read(fetch, &object.log, bytes, &mut range)? };
         // SAFETY: the caller's struct.
         unsafe { write_plain(out, range)? };
-        match is_all {
-            true => Ok(()),
-            false => Err(Failure::Call(SHORT_BUFFER, "not all aborted transactions fit")),
-        }
+        fits(is_all, "not all aborted transactions fit")
     };
     // SAFETY: a struct of the header, or NULL.
     unsafe { guard(err, body) }

@@ -7,16 +7,16 @@
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::log::{AppendAs, AppendRequest, AppendScratch, Log, append_many};
 use engine::{Error, Kind};
 
-use crate::error::{Failure, OK, Outcome, SHORT_BUFFER, SiltError, Status, guard, invalid};
-use crate::handle::{Handle, Object, on};
+use crate::error::{Failure, OK, Outcome, SiltError, Status, fits, guard, invalid};
+use crate::handle::{Handle, Object, close, object_function, try_hold};
 use crate::log::open_log;
 use crate::many::{append_as, overlap};
-use crate::memory::{items_of, items_of_mut, write_plain};
+use crate::memory::{Growing, check_place, items_of, items_of_mut, u32_of, write_plain};
 use crate::read::{NOTHING, options, read, tell};
 use crate::types::{Append, Done, Fetch, Op};
 
@@ -108,9 +108,7 @@ pub unsafe extern "C" fn silt_ring_new(
     err: *mut SiltError,
 ) -> Status {
     let body = || {
-        if ring.is_null() || !ring.is_aligned() {
-            return invalid("the place for the ring is NULL or not aligned");
-        }
+        check_place(ring, "the place for the ring is NULL or not aligned")?;
         let object = RingObject::new()?;
         // SAFETY: not NULL, and aligned.
         unsafe { write_plain(ring, Handle::give(object)) }
@@ -122,39 +120,19 @@ pub unsafe extern "C" fn silt_ring_new(
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silt_ring_close(ring: *mut Handle<RingObject>) {
-    let body = || {
-        // SAFETY: an object of the caller's, which it gives back.
-        unsafe { Handle::close(ring) };
-        Ok(())
-    };
-    // SAFETY: nobody is told.
-    unsafe { guard(std::ptr::null_mut(), body) };
+    // SAFETY: an object of the caller's, which it gives back.
+    unsafe { close(ring) };
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_ring_fd(
-    ring: *const Handle<RingObject>,
-    fd: *mut i32,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &RingObject| {
+object_function! {
+    fn silt_ring_fd(ring: RingObject, fd: *mut i32) |it| {
         // SAFETY: the caller's number.
         unsafe { write_plain(fd, it.event.as_raw_fd()) }
-    };
-    // SAFETY: an object of the caller's, and a struct of the header or NULL.
-    unsafe { on(ring, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_ring_submit(
-    ring: *const Handle<RingObject>,
-    ops: *const Op,
-    count: u32,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &RingObject| {
+object_function! {
+    fn silt_ring_submit(ring: RingObject, ops: *const Op, count: u32) |it| {
         // SAFETY: the caller's array.
         let ops = unsafe { items_of(ops, u64::from(count))? };
         if ops.is_empty() {
@@ -170,47 +148,33 @@ pub unsafe extern "C" fn silt_ring_submit(
         // It can only be full of wake-ups, which is as good.
         let _is_told = (&it.event).write(&1_u64.to_ne_bytes());
         Ok(())
-    };
-    // SAFETY: an object of the caller's, and a struct of the header or NULL.
-    unsafe { on(ring, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_ring_poll(
-    ring: *const Handle<RingObject>,
-    out: *mut Done,
-    capacity: u32,
-    timeout_ms: i32,
-    count: *mut u32,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &RingObject| {
+object_function! {
+    fn silt_ring_poll(
+        ring: RingObject,
+        out: *mut Done,
+        capacity: u32,
+        timeout_ms: i32,
+        count: *mut u32
+    ) |it| {
         // SAFETY: the caller's array.
         let slots = unsafe { items_of_mut(out, u64::from(capacity))? };
-        if count.is_null() {
-            return invalid("a result is NULL");
-        }
-        let mut scratch = match it.scratch.try_lock() {
-            Ok(scratch) => scratch,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                let message = "another thread is polling this ring";
-                return Err(Error::new(Kind::Conflict, message).into());
-            }
+        check_place(count, "the place for the count is NULL or not aligned")?;
+        let Some(mut scratch) = try_hold(&it.scratch) else {
+            return Err(Error::new(Kind::Conflict, "another thread is polling this ring").into());
         };
         if timeout_ms != 0 && it.queue().is_empty() {
             it.wait(timeout_ms)?;
         }
         let taken = it.take(slots.len());
         // SAFETY: the caller's number.
-        unsafe { write_plain(count, u32::try_from(taken.len()).unwrap_or(u32::MAX))? };
+        unsafe { write_plain(count, u32_of(taken.len()))? };
         // SAFETY: operations of the caller's, which it leaves alone until they are done.
         unsafe { run(taken, slots, &mut scratch) };
         Ok(())
-    };
-    // SAFETY: an object of the caller's, and a struct of the header or NULL.
-    unsafe { on(ring, err, body) }
+    }
 }
 
 /// An operation with its log, and where its answer goes.
@@ -297,10 +261,8 @@ impl Running<'_> {
                 // SAFETY: the caller's bytes.
                 let bytes = unsafe { items_of_mut(self.op.bytes.cast(), self.op.size_bytes)? };
                 // SAFETY: the caller's array.
-                match unsafe { read(&fetch, &log, bytes, &mut self.done.range)? } {
-                    true => Ok(()),
-                    false => Err(Failure::Call(SHORT_BUFFER, "not all aborted ones fit")),
-                }
+                let is_all = unsafe { read(&fetch, &log, bytes, &mut self.done.range)? };
+                fits(is_all, "not all aborted transactions fit")
             }
             LOCATE => {
                 let fetch = self.fetch()?;
@@ -329,15 +291,15 @@ fn append_of(op: &Op) -> Outcome<AppendAs> {
         return invalid("flags are none of SILT_OP_");
     }
     let Op { leader_epoch, now_ms, origin, transaction_version, .. } = *op;
-    let append = Append {
-        struct_size: 0,
-        leader_epoch,
-        now_ms,
-        origin,
-        transaction_version,
-        verification: 0,
-    };
+    let append = Append { leader_epoch, now_ms, origin, transaction_version, ..Append::INIT };
     append_as(op.flags & FOLLOWER != 0, &append)
+}
+
+/// An append whose operation can be read.
+struct Appending<'a> {
+    log: Arc<Log>,
+    how: AppendAs,
+    records: &'a mut [u8],
 }
 
 /// Appends what waits one behind the other, and flushes each log that asks for it once.
@@ -351,35 +313,25 @@ unsafe fn append(group: &mut [Running<'_>], scratch: &mut AppendScratch) {
         group.iter_mut().for_each(|one| one.end(invalid(why)));
         return;
     }
-    let mut logs: Vec<Option<(Arc<Log>, AppendAs)>> = Vec::with_capacity(group.len());
+    let mut appends: Vec<Option<Appending<'_>>> = Vec::with_capacity(group.len());
     for one in &mut *group {
-        let found = one.log().and_then(|log| Ok((log, append_of(one.op)?)));
-        // SAFETY: the caller's bytes; only looked at here.
-        let checked = found.and_then(|found| unsafe {
-            items_of::<u8>(one.op.bytes.cast(), one.op.size_bytes)?;
-            Ok(found)
+        let found = one.log().and_then(|log| {
+            let how = append_of(one.op)?;
+            // SAFETY: the caller's bytes, which no other operation has.
+            let records = unsafe { items_of_mut(one.op.bytes.cast(), one.op.size_bytes)? };
+            Ok(Appending { log, how, records })
         });
-        logs.push(match checked {
-            Ok(found) => Some(found),
-            Err(failure) => {
-                one.end(Err(failure));
-                None
-            }
-        });
+        appends.push(found.map_err(|failure| one.end(Err(failure))).ok());
     }
-    let mut requests = Vec::with_capacity(group.len());
-    for (one, found) in group.iter().zip(&logs) {
-        let Some((log, append)) = found else { continue };
-        // SAFETY: the caller's bytes, which no other operation has.
-        if let Ok(records) = unsafe { items_of_mut(one.op.bytes.cast(), one.op.size_bytes) } {
-            requests.push(AppendRequest { log, records, append: *append });
-        }
-    }
+    let asked = appends.iter_mut().flatten();
+    let mut requests: Vec<AppendRequest<'_>> = asked
+        .map(|it| AppendRequest { log: &it.log, records: it.records, append: it.how })
+        .collect();
     let mut answers = append_many(&mut requests, scratch).into_iter();
     drop(requests);
-    let mut flushed: Vec<(*const Log, Status)> = Vec::new();
-    for (one, found) in group.iter_mut().zip(&logs) {
-        let Some((log, _)) = found else { continue };
+    let mut flushed: Vec<(&Arc<Log>, Status)> = Vec::new();
+    for (one, found) in group.iter_mut().zip(&appends) {
+        let Some(Appending { log, .. }) = found else { continue };
         let outcome = match answers.next() {
             Some(Ok(info)) => {
                 one.done.first_offset = info.first_offset.unwrap_or(-1);
@@ -395,13 +347,11 @@ unsafe fn append(group: &mut [Running<'_>], scratch: &mut AppendScratch) {
         if !wants_flush {
             continue;
         }
-        let known = flushed.iter().find(|(known, _)| std::ptr::eq(*known, &raw const **log));
-        match known {
+        match flushed.iter().find(|(known, _)| Arc::ptr_eq(known, log)) {
             Some((_, status)) => one.done.status = *status,
             None => {
-                let outcome = log.flush(true, one.op.now_ms).map_err(Failure::from);
-                one.end(outcome);
-                flushed.push((&raw const **log, one.done.status));
+                one.end(log.flush(true, one.op.now_ms).map_err(Failure::from));
+                flushed.push((log, one.done.status));
             }
         }
     }

@@ -10,10 +10,11 @@ use engine::state::{ProducerEntry, ProducerEvent, ReplayState, Snapshot, write_s
 use engine::units::is_addressable;
 
 use crate::bytes::{put, settings};
-use crate::error::{Failure, Outcome, SHORT_BUFFER, SiltError, Status, guard};
+use crate::error::{Outcome, SiltError, Status, fits, guard};
 use crate::log::log_function;
 use crate::memory::{
-    bytes_of, check_struct, fill, items_of, items_of_mut, read_struct, write_plain, write_struct,
+    bytes_of, check_struct, fill, items_of, items_of_mut, put_whole, read_struct, u32_of, u64_of,
+    write_struct,
 };
 use crate::types::{Producer, Scan, Scanned};
 
@@ -83,14 +84,7 @@ pub unsafe extern "C" fn silt_snapshot_write(
         let room = unsafe { items_of_mut(bytes, capacity)? };
         let snapshot = snapshot_of(producers);
         // SAFETY: the caller's number.
-        unsafe { write_plain(size_bytes, u64::try_from(snapshot.len()).unwrap_or(u64::MAX))? };
-        match room.get_mut(..snapshot.len()) {
-            Some(room) => {
-                room.copy_from_slice(&snapshot);
-                Ok(())
-            }
-            None => Err(Failure::Call(SHORT_BUFFER, "the snapshot does not fit its array")),
-        }
+        unsafe { put_whole(room, &snapshot, size_bytes, "the snapshot does not fit its array") }
     };
     // SAFETY: a struct of the header, or NULL.
     unsafe { guard(err, body) }
@@ -215,20 +209,19 @@ pub unsafe extern "C" fn silt_segment_scan(
         // SAFETY: the caller's array.
         let slots =
             unsafe { items_of_mut(wanted.producers, u64::from(wanted.producers_capacity))? };
-        let size = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let indexes = walk.indexes.finish()?;
         let entries = walk.producers.producers().entries();
         let scanned = Scanned {
             struct_size: 0,
             flags: walk.flags,
             batch_count: walk.batch_count,
-            producer_count: u32::try_from(entries.len()).unwrap_or(u32::MAX),
+            producer_count: u32_of(entries.len()),
             valid_bytes,
             next_offset: walk.next_offset,
             max_timestamp_ms: indexes.max_timestamp,
-            offset_index_size_bytes: size(&indexes.offset_index),
-            time_index_size_bytes: size(&indexes.time_index),
-            txn_index_size_bytes: size(walk.aborted.as_bytes()),
+            offset_index_size_bytes: u64_of(indexes.offset_index.len()),
+            time_index_size_bytes: u64_of(indexes.time_index.len()),
+            txn_index_size_bytes: u64_of(walk.aborted.as_bytes().len()),
             first_undecided_offset: walk.producers.first_undecided_offset().unwrap_or(-1),
         };
         // SAFETY: a struct of the header.
@@ -240,10 +233,7 @@ pub unsafe extern "C" fn silt_segment_scan(
         let are_put = put(offsets, &indexes.offset_index)
             & put(times, &indexes.time_index)
             & put(txns, walk.aborted.as_bytes());
-        match are_put && are_told {
-            true => Ok(()),
-            false => Err(Failure::Call(SHORT_BUFFER, "a result does not fit its array")),
-        }
+        fits(are_put && are_told, "a result does not fit its array")
     };
     // SAFETY: a struct of the header, or NULL.
     unsafe { guard(err, body) }

@@ -2,6 +2,8 @@
 
 use std::ffi::{c_char, c_void};
 
+use engine::state::EpochEntry;
+
 use crate::handle::Handle;
 use crate::log::LogObject;
 
@@ -376,20 +378,31 @@ c_structs! {
     }
 }
 
-impl BuildInfo {
-    pub const ZERO: Self =
-        BuildInfo { struct_size: 0, abi_version: 0, flags: 0, reserved: 0, target: [0; 48] };
+impl From<&EpochEntry> for Epoch {
+    fn from(entry: &EpochEntry) -> Self {
+        Epoch { start_offset: entry.start_offset, epoch: entry.epoch, reserved: 0 }
+    }
 }
 
-/// Says that a struct grows: its values when nobody says anything, and its first size.
+impl From<&Epoch> for EpochEntry {
+    fn from(given: &Epoch) -> Self {
+        EpochEntry { epoch: given.epoch, start_offset: given.start_offset }
+    }
+}
+
+/// Says that a struct grows: its first size, and what is not 0 when nobody says anything.
 macro_rules! growing {
-    ($($name:ident, $first_size:literal, $init:expr;)*) => {
+    ($($name:ident, $first_size:literal { $($field:ident: $value:expr),* $(,)? };)*) => {
         $(
             const _: () = assert!(size_of::<$name>() >= $first_size);
             // SAFETY: `repr(C)`, no padding (the fields add up to the size, which a test compares
             // with the header), the size first, numbers and pointers alone.
             unsafe impl crate::memory::Growing for $name {
-                const INIT: Self = $init;
+                const INIT: Self = {
+                    // SAFETY: every pattern of bits is a value.
+                    const ZERO: $name = unsafe { std::mem::zeroed() };
+                    $name { $($field: $value,)* ..ZERO }
+                };
                 const FIRST_SIZE: usize = $first_size;
             }
         )*
@@ -398,50 +411,18 @@ macro_rules! growing {
 pub(crate) use growing;
 
 growing! {
-    BuildInfo, 64, BuildInfo::ZERO;
-    Rebuilt, 48, Rebuilt {
-        struct_size: 0,
-        batch_count: 0,
-        valid_bytes: 0,
-        next_offset: -1,
-        max_timestamp_ms: -1,
-        offset_index_size_bytes: 0,
-        time_index_size_bytes: 0,
-    };
-    LogOptions, 72, LogOptions {
-        struct_size: 0,
-        flags: 0,
-        configs: std::ptr::null(),
-        config_count: 0,
-        io: 0,
-        recovery_point: 0,
-        log_start_offset: 0,
-        now_ms: 0,
-        topic_id: [0; 16],
-        open_files_max: 0,
-        reserved: 0,
-    };
-    Append, 24, Append {
-        struct_size: 0,
-        leader_epoch: 0,
-        now_ms: 0,
-        origin: 0,
-        transaction_version: 0,
-        verification: 0,
-    };
-    Appended, 56, Appended {
-        struct_size: 0,
-        flags: 0,
+    BuildInfo, 64 {};
+    Rebuilt, 48 { next_offset: -1, max_timestamp_ms: -1 };
+    LogOptions, 72 {};
+    Append, 24 {};
+    Appended, 56 {
         first_offset: -1,
         last_offset: -1,
         max_timestamp_ms: -1,
         log_append_time_ms: -1,
         log_start_offset: -1,
-        size_bytes: 0,
     };
-    Offsets, 72, Offsets {
-        struct_size: 0,
-        segment_count: 0,
+    Offsets, 72 {
         log_start_offset: -1,
         local_log_start_offset: -1,
         high_watermark: -1,
@@ -449,77 +430,10 @@ growing! {
         log_end_offset: -1,
         recovery_point: -1,
         highest_remote_offset: -1,
-        size_bytes: 0,
     };
-    EngineOptions, 64, EngineOptions {
-        struct_size: 0,
-        flags: 0,
-        configs: std::ptr::null(),
-        topic_configs: std::ptr::null(),
-        config_count: 0,
-        topic_config_count: 0,
-        cluster_id: std::ptr::null(),
-        node_id: 0,
-        threads: 0,
-        now_ms: 0,
-        io: 0,
-        open_files_max: 0,
-    };
-    NewLog, 56, NewLog {
-        struct_size: 0,
-        flags: 0,
-        configs: std::ptr::null(),
-        config_count: 0,
-        reserved: 0,
-        topic_id: [0; 16],
-        dir: std::ptr::null(),
-        now_ms: 0,
-    };
-    EngineStats, 112, EngineStats {
-        struct_size: 0,
-        reserved: 0,
-        logs: 0,
-        future_logs: 0,
-        shut_logs: 0,
-        failed_logs: 0,
-        uncleanable_logs: 0,
-        offline_dirs: 0,
-        segments: 0,
-        size_bytes: 0,
-        dirty_bytes: 0,
-        open_segments: 0,
-        open_files: 0,
-        waiting_folders: 0,
-        previous_broker_epoch: -1,
-    };
-    Scan, 96, Scan {
-        struct_size: 0,
-        index_interval_bytes: 0,
-        base_offset: 0,
-        index_size_bytes_max: 0,
-        producers_before_count: 0,
-        producers_before: std::ptr::null(),
-        offset_index: std::ptr::null_mut(),
-        offset_index_capacity: 0,
-        time_index: std::ptr::null_mut(),
-        time_index_capacity: 0,
-        txn_index: std::ptr::null_mut(),
-        txn_index_capacity: 0,
-        producers: std::ptr::null_mut(),
-        producers_capacity: 0,
-        reserved: 0,
-    };
-    Scanned, 72, Scanned {
-        struct_size: 0,
-        flags: 0,
-        batch_count: 0,
-        producer_count: 0,
-        valid_bytes: 0,
-        next_offset: -1,
-        max_timestamp_ms: -1,
-        offset_index_size_bytes: 0,
-        time_index_size_bytes: 0,
-        txn_index_size_bytes: 0,
-        first_undecided_offset: -1,
-    };
+    EngineOptions, 64 {};
+    NewLog, 56 {};
+    EngineStats, 112 { previous_broker_epoch: -1 };
+    Scan, 96 {};
+    Scanned, 72 { next_offset: -1, max_timestamp_ms: -1, first_undecided_offset: -1 };
 }

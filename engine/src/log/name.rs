@@ -11,6 +11,7 @@
 //! directory.
 
 use std::fmt;
+use std::path::Path;
 
 use crate::uuid::Uuid;
 
@@ -73,6 +74,12 @@ impl FolderName {
             return None;
         }
         Some(FolderName { topic: topic.to_owned(), partition: partition.parse().ok()?, kind })
+    }
+
+    /// Reads the name of the folder at this path.
+    #[must_use]
+    pub fn of_dir(dir: &Path) -> Option<FolderName> {
+        FolderName::parse(&dir.file_name()?.to_string_lossy())
     }
 }
 

@@ -60,7 +60,7 @@ impl<'a> Homes<'a> {
         let is_marked = |dir: &&&Path| self.storage.metadata(&dir.join(MARK_FILE)).is_ok();
         let members: Vec<Member> = (dirs.iter().filter(is_marked))
             .map(|dir| {
-                let key = folder_of(dir).map(|folder| (folder.topic, folder.partition));
+                let key = FolderName::of_dir(dir).map(|folder| (folder.topic, folder.partition));
                 Member { dir: dir.to_path_buf(), key }
             })
             .collect();
@@ -88,7 +88,7 @@ impl<'a> Homes<'a> {
             let mut checkpoint = self.read(&home.join(name))?;
             for (dir, log_start_offset, next_offset) in lines {
                 // A directory of another name is none of Kafka's, and has no line.
-                let Some(folder) = folder_of(dir) else { continue };
+                let Some(folder) = FolderName::of_dir(dir) else { continue };
                 let offset = if name == LOG_START_FILE { *log_start_offset } else { *next_offset };
                 checkpoint.set(&folder.topic, folder.partition, offset);
             }
@@ -125,8 +125,4 @@ impl<'a> Homes<'a> {
         let like = owner_of_dir(self.storage, home)?;
         replace(self.storage, home, CLEAN_SHUTDOWN_FILE, &format_clean_shutdown(-1), &like)
     }
-}
-
-fn folder_of(dir: &Path) -> Option<FolderName> {
-    FolderName::parse(&dir.file_name()?.to_string_lossy())
 }

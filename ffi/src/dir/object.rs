@@ -2,19 +2,18 @@
 
 use std::ffi::c_char;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use engine::dir::verify::{LogDirSurvey, find_duplicates, survey_log_dir};
 use engine::io::Storage;
 
 use super::types::{DirOptions, PlanStep, Problem, Recovery};
-use crate::error::{Failure, Outcome, SiltError, Status, guard, invalid};
-use crate::handle::{Handle, Object};
+use crate::error::{CONFLICT, Failure, Outcome, SiltError, Status, guard};
+use crate::handle::{Handle, Object, close, try_hold};
 use crate::log::disk;
-use crate::memory::{Growing, items_of, path, read_struct, write_plain, write_text};
-
-/// `SILT_E_CONFLICT`.
-const CONFLICT: Status = -6;
+use crate::memory::{
+    Growing, check_place, items_of, path, read_struct, u32_of, write_plain, write_text,
+};
 
 /// Log directories, and what the last long call found in them.
 pub struct DirObject {
@@ -40,13 +39,8 @@ impl Object for DirObject {
 impl DirObject {
     /// What was found, for one call at a time.
     pub fn found(&self) -> Outcome<MutexGuard<'_, Found>> {
-        match self.found.try_lock() {
-            Ok(found) => Ok(found),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                Err(Failure::Call(CONFLICT, "another call is at work on these directories"))
-            }
-        }
+        let busy = || Failure::Call(CONFLICT, "another call is at work on these directories");
+        try_hold(&self.found).ok_or_else(busy)
     }
 
     /// Looks at all directories, and at what they have in common.
@@ -65,16 +59,11 @@ pub fn text_of<const SIZE: usize>(text: &str) -> [u8; SIZE] {
     bytes
 }
 
-/// A number of a list.
-pub fn number_of(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
-
 /// A finding, of a directory and a partition by its number.
 pub fn problem_of(dir: usize, number: u32, problem: &engine::problem::Problem) -> Problem {
     use engine::problem::Severity;
     Problem {
-        dir: number_of(dir),
+        dir: u32_of(dir),
         number,
         severity: match problem.severity {
             Severity::Notice => 0,
@@ -108,9 +97,7 @@ pub unsafe extern "C" fn silt_dir_open(
             // SAFETY: a struct of the header.
             false => unsafe { read_struct(options)? },
         };
-        if dir.is_null() || !dir.is_aligned() {
-            return invalid("the place for the directories is NULL or not aligned");
-        }
+        check_place(dir, "the place for the directories is NULL or not aligned")?;
         // SAFETY: the caller's texts.
         let own = |it: &*const c_char| unsafe { path(*it) }.map(PathBuf::from);
         let dirs = paths.iter().map(own).collect::<Outcome<Vec<_>>>()?;
@@ -127,11 +114,6 @@ pub unsafe extern "C" fn silt_dir_open(
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silt_dir_close(dir: *mut Handle<DirObject>) {
-    let body = || {
-        // SAFETY: an object of the caller's, which it gives back.
-        unsafe { Handle::close(dir) };
-        Ok(())
-    };
-    // SAFETY: nobody is told.
-    unsafe { guard(std::ptr::null_mut(), body) };
+    // SAFETY: an object of the caller's, which it gives back.
+    unsafe { close(dir) };
 }

@@ -11,16 +11,15 @@ use engine::dir::recover::{
 };
 use engine::log::progress::Progress;
 use engine::log::recover::{Action, Plan};
-use engine::segment::rebuild::IndexSettings;
 
-use super::object::{DirObject, Found, number_of, problem_of, text_of};
+use super::object::{DirObject, Found, problem_of, text_of};
 use super::progress::{ProgressFn, with_progress};
 use super::scan::NO_PARTITION;
 use super::types::{PlanStep, RecoverOptions, Recovery, TopicSettings};
 use crate::bytes::settings;
-use crate::error::{OK, Outcome, SiltError, Status, invalid, status_of};
-use crate::handle::{Handle, on};
-use crate::memory::{fill, items_of, path, read_struct, text, write_if_wanted};
+use crate::error::{OK, Outcome, invalid, status_of};
+use crate::handle::object_function;
+use crate::memory::{fill, items_of, path, read_struct, text, u32_of, write_if_wanted};
 
 const REPAIR: u32 = 1;
 const ALL: u32 = 2;
@@ -76,13 +75,35 @@ impl Asked {
         }
         Ok(asked)
     }
+
+    fn options<'a>(
+        &self,
+        settings: &'a (dyn Fn(&str) -> PartitionSettings + Sync),
+        done: &'a (dyn Fn(PartitionDone<'_>) + Sync),
+    ) -> DirRecoverOptions<'a> {
+        let defaults = DirRecoverOptions::new(settings, done, self.now_ms);
+        DirRecoverOptions {
+            threads: self.threads,
+            dry_run: self.flags & REPAIR == 0,
+            all: self.flags & ALL != 0,
+            allow_loss: self.flags & ALLOW_LOSS != 0,
+            discard_lost: self.flags & DISCARD_LOST != 0,
+            quarantine: self.quarantine.clone(),
+            clean_shutdown: self.flags & TAKE_FOR_CLEAN != 0,
+            producer_expiration_ms: match self.producer_expiration_ms {
+                0 => defaults.producer_expiration_ms,
+                ms => ms,
+            },
+            ..defaults
+        }
+    }
 }
 
 fn settings_of(topic: &TopicSettings) -> Outcome<PartitionSettings> {
     if topic.flags & !REMOTE_STORAGE != 0 {
         return invalid("flags are none of SILT_TOPIC_");
     }
-    let index: IndexSettings = settings(topic.index_interval_bytes, topic.index_size_bytes_max);
+    let index = settings(topic.index_interval_bytes, topic.index_size_bytes_max);
     Ok(PartitionSettings { index, remote_storage: topic.flags & REMOTE_STORAGE != 0 })
 }
 
@@ -102,7 +123,7 @@ fn done_of(dir: usize, done: &PartitionDone<'_>) -> Done {
         PartitionResult::Failed(error) => (3, status_of(error), None),
     };
     let mut told = Recovery {
-        dir: number_of(dir),
+        dir: u32_of(dir),
         partition: done.partition.unwrap_or(-1),
         outcome,
         status,
@@ -134,8 +155,8 @@ fn done_of(dir: usize, done: &PartitionDone<'_>) -> Done {
         told.cut_bytes = whole.chain(cut.segment.map(|it| it.cut_bytes)).sum();
     }
     let steps = steps_of(plan);
-    told.step_count = number_of(steps.len());
-    told.problem_count = number_of(plan.problems.len());
+    told.step_count = u32_of(steps.len());
+    told.problem_count = u32_of(plan.problems.len());
     Done { told, steps, problems: plan.problems.clone() }
 }
 
@@ -197,7 +218,7 @@ impl Found {
     fn take(&mut self, dir: usize, mut done: Vec<Done>) {
         done.sort_by_key(|it| (it.told.topic, it.told.partition));
         for Done { told, steps, problems } in done {
-            let number = number_of(self.recoveries.len());
+            let number = u32_of(self.recoveries.len());
             self.recoveries.push(told);
             self.steps.extend(steps.into_iter().map(|step| PlanStep { number, ..step }));
             self.problems.extend(problems.iter().map(|it| problem_of(dir, number, it)));
@@ -255,40 +276,13 @@ unsafe fn recover(
     Ok(())
 }
 
-impl Asked {
-    fn options<'a>(
-        &self,
-        settings: &'a (dyn Fn(&str) -> PartitionSettings + Sync),
-        done: &'a (dyn Fn(PartitionDone<'_>) + Sync),
-    ) -> DirRecoverOptions<'a> {
-        let defaults = DirRecoverOptions::new(settings, done, self.now_ms);
-        DirRecoverOptions {
-            threads: self.threads,
-            dry_run: self.flags & REPAIR == 0,
-            all: self.flags & ALL != 0,
-            allow_loss: self.flags & ALLOW_LOSS != 0,
-            discard_lost: self.flags & DISCARD_LOST != 0,
-            quarantine: self.quarantine.clone(),
-            clean_shutdown: self.flags & TAKE_FOR_CLEAN != 0,
-            producer_expiration_ms: match self.producer_expiration_ms {
-                0 => defaults.producer_expiration_ms,
-                ms => ms,
-            },
-            ..defaults
-        }
-    }
-}
-
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_dir_recover(
-    dir: *const Handle<DirObject>,
-    options: *const RecoverOptions,
-    progress: ProgressFn,
-    ctx: *mut c_void,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &DirObject| {
+object_function! {
+    fn silt_dir_recover(
+        dir: DirObject,
+        options: *const RecoverOptions,
+        progress: ProgressFn,
+        ctx: *mut c_void
+    ) |it| {
         // SAFETY: a struct of the header, with what it points to.
         let asked = unsafe { Asked::read(options)? };
         let mut found = it.found()?;
@@ -296,20 +290,15 @@ pub unsafe extern "C" fn silt_dir_recover(
         found.next_dir = 0;
         // SAFETY: the caller's function.
         unsafe { recover(it, &mut found, 0..it.dirs.len(), &asked, progress, ctx) }
-    };
-    // SAFETY: an object of the caller's, and a struct of the header or NULL.
-    unsafe { on(dir, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_dir_recover_step(
-    dir: *const Handle<DirObject>,
-    options: *const RecoverOptions,
-    dirs_left: *mut u32,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &DirObject| {
+object_function! {
+    fn silt_dir_recover_step(
+        dir: DirObject,
+        options: *const RecoverOptions,
+        dirs_left: *mut u32
+    ) |it| {
         // SAFETY: a struct of the header, with what it points to.
         let asked = unsafe { Asked::read(options)? };
         let mut found = it.found()?;
@@ -324,41 +313,25 @@ pub unsafe extern "C" fn silt_dir_recover_step(
         let left = it.dirs.len().saturating_sub(next);
         found.next_dir = if left == 0 { 0 } else { next };
         // SAFETY: the caller's number, or NULL.
-        unsafe { write_if_wanted(dirs_left, number_of(left)) }
-    };
-    // SAFETY: an object of the caller's, and a struct of the header or NULL.
-    unsafe { on(dir, err, body) }
+        unsafe { write_if_wanted(dirs_left, u32_of(left)) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_dir_recoveries(
-    dir: *const Handle<DirObject>,
-    out: *mut Recovery,
-    capacity: u32,
-    count: *mut u32,
-    err: *mut SiltError,
-) -> Status {
-    // SAFETY: the caller's array and number.
-    let body = |it: &DirObject| unsafe {
-        fill(out, capacity, count, it.found()?.recoveries.iter().copied())
-    };
-    // SAFETY: an object of the caller's, and a struct of the header or NULL.
-    unsafe { on(dir, err, body) }
+object_function! {
+    fn silt_dir_recoveries(
+        dir: DirObject,
+        out: *mut Recovery,
+        capacity: u32,
+        count: *mut u32
+    ) |it| {
+        // SAFETY: the caller's array and number.
+        unsafe { fill(out, capacity, count, it.found()?.recoveries.iter().copied()) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_dir_plan(
-    dir: *const Handle<DirObject>,
-    out: *mut PlanStep,
-    capacity: u32,
-    count: *mut u32,
-    err: *mut SiltError,
-) -> Status {
-    // SAFETY: the caller's array and number.
-    let body =
-        |it: &DirObject| unsafe { fill(out, capacity, count, it.found()?.steps.iter().copied()) };
-    // SAFETY: an object of the caller's, and a struct of the header or NULL.
-    unsafe { on(dir, err, body) }
+object_function! {
+    fn silt_dir_plan(dir: DirObject, out: *mut PlanStep, capacity: u32, count: *mut u32) |it| {
+        // SAFETY: the caller's array and number.
+        unsafe { fill(out, capacity, count, it.found()?.steps.iter().copied()) }
+    }
 }

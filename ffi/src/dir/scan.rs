@@ -1,10 +1,9 @@
 //! What is there?
 
-use super::object::{DirObject, number_of, problem_of, text_of};
+use super::object::{DirObject, problem_of, text_of};
 use super::types::{PartitionDir, Problem};
-use crate::error::{SiltError, Status};
-use crate::handle::{Handle, on};
-use crate::memory::fill;
+use crate::handle::object_function;
+use crate::memory::{fill, u32_of};
 use engine::dir::verify::LogDirSurvey;
 use engine::log::name::FolderKind;
 
@@ -29,7 +28,7 @@ fn partitions_of(surveys: &[LogDirSurvey]) -> Vec<PartitionDir> {
     for (dir, survey) in surveys.iter().enumerate() {
         let flags = u32::from(survey.is_clean) * CLEAN + u32::from(survey.is_locked) * LOCKED;
         all.extend(survey.partitions.iter().map(|folder| PartitionDir {
-            dir: number_of(dir),
+            dir: u32_of(dir),
             partition: folder.name.partition,
             flags: match folder.name.kind {
                 FolderKind::Live => flags,
@@ -44,37 +43,17 @@ fn partitions_of(surveys: &[LogDirSurvey]) -> Vec<PartitionDir> {
     all
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_dir_scan(
-    dir: *const Handle<DirObject>,
-    out: *mut PartitionDir,
-    capacity: u32,
-    count: *mut u32,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &DirObject| {
+object_function! {
+    fn silt_dir_scan(dir: DirObject, out: *mut PartitionDir, capacity: u32, count: *mut u32) |it| {
         let surveys = it.survey()?;
         // SAFETY: the caller's array and number.
         unsafe { fill(out, capacity, count, partitions_of(&surveys).into_iter()) }
-    };
-    // SAFETY: an object of the caller's, and a struct of the header or NULL.
-    unsafe { on(dir, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_dir_problems(
-    dir: *const Handle<DirObject>,
-    out: *mut Problem,
-    capacity: u32,
-    count: *mut u32,
-    err: *mut SiltError,
-) -> Status {
-    // SAFETY: the caller's array and number.
-    let body = |it: &DirObject| unsafe {
-        fill(out, capacity, count, it.found()?.problems.iter().copied())
-    };
-    // SAFETY: an object of the caller's, and a struct of the header or NULL.
-    unsafe { on(dir, err, body) }
+object_function! {
+    fn silt_dir_problems(dir: DirObject, out: *mut Problem, capacity: u32, count: *mut u32) |it| {
+        // SAFETY: the caller's array and number.
+        unsafe { fill(out, capacity, count, it.found()?.problems.iter().copied()) }
+    }
 }

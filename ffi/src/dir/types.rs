@@ -1,7 +1,6 @@
 //! The plain structs of log directories.
 
 use std::ffi::c_char;
-use std::ptr::null;
 
 use crate::types::{c_structs, growing};
 
@@ -97,22 +96,7 @@ c_structs! {
 }
 
 growing! {
-    DirOptions, 8, DirOptions { struct_size: 0, io: 0 };
-    VerifyOptions, 24, VerifyOptions {
-        struct_size: 0,
-        flags: 0,
-        now_ms: 0,
-        threads: 0,
-        reserved: 0,
-    };
-    RecoverOptions, 48, RecoverOptions {
-        struct_size: 0,
-        flags: 0,
-        now_ms: 0,
-        quarantine: null(),
-        topics: null(),
-        topic_count: 0,
-        threads: 0,
-        producer_expiration_ms: 0,
-    };
+    DirOptions, 8 {};
+    VerifyOptions, 24 {};
+    RecoverOptions, 48 {};
 }

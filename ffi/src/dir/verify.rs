@@ -7,13 +7,13 @@ use engine::dir::verify::{PartitionFolder, verify_partitions};
 use engine::log::verify::{Depth, VerifyOptions as Options};
 use engine::problem::{Code, Severity};
 
-use super::object::{DirObject, number_of, problem_of};
+use super::object::{DirObject, problem_of};
 use super::progress::{ProgressFn, with_progress};
 use super::scan::problems_of;
 use super::types::VerifyOptions;
-use crate::error::{Outcome, SiltError, Status, invalid};
-use crate::handle::{Handle, on};
-use crate::memory::{read_struct, write_if_wanted};
+use crate::error::{Outcome, invalid};
+use crate::handle::object_function;
+use crate::memory::{read_struct, u32_of, write_if_wanted};
 
 /// `SILT_VERIFY_BATCHES`.
 const BATCHES: u32 = 1;
@@ -51,7 +51,7 @@ unsafe fn verify(
     let next = Mutex::new(0_usize);
     let each = |_: &PartitionFolder, report: engine::Result<_>| {
         let Ok(mut next) = next.lock() else { return };
-        let (number, dir) = (number_of(*next), dir_of.get(*next).copied().unwrap_or_default());
+        let (number, dir) = (u32_of(*next), dir_of.get(*next).copied().unwrap_or_default());
         *next += 1;
         let Ok(mut all) = problems.lock() else { return };
         let report: engine::log::verify::PartitionReport = match report {
@@ -71,27 +71,22 @@ unsafe fn verify(
     // SAFETY: the caller's promise.
     unsafe { with_progress(progress, ctx, total_bytes, work)? };
     found.problems = problems.into_inner().unwrap_or_default();
-    Ok(number_of(found.problems.len()))
+    Ok(u32_of(found.problems.len()))
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_dir_verify(
-    dir: *const Handle<DirObject>,
-    options: *const VerifyOptions,
-    progress: ProgressFn,
-    ctx: *mut c_void,
-    problem_count: *mut u32,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &DirObject| {
+object_function! {
+    fn silt_dir_verify(
+        dir: DirObject,
+        options: *const VerifyOptions,
+        progress: ProgressFn,
+        ctx: *mut c_void,
+        problem_count: *mut u32
+    ) |it| {
         // SAFETY: a struct of the header.
         let options = unsafe { read_struct(options)? };
         // SAFETY: the caller's function.
         let count = unsafe { verify(it, &options, progress, ctx)? };
         // SAFETY: the caller's number, or NULL.
         unsafe { write_if_wanted(problem_count, count) }
-    };
-    // SAFETY: an object of the caller's, and a struct of the header or NULL.
-    unsafe { on(dir, err, body) }
+    }
 }

@@ -7,8 +7,8 @@ use engine::replica::{
 };
 
 use super::types::{Partition, PartitionEvent};
-use crate::error::{Failure, Outcome, SHORT_BUFFER, SiltError, Status, guard, invalid};
-use crate::memory::{check_struct, items_of, items_of_mut, read_struct, write_plain, write_struct};
+use crate::error::{Failure, Outcome, SiltError, Status, fits, guard, invalid};
+use crate::memory::{check_struct, items_of, put, read_struct, u32_of, write_plain, write_struct};
 
 /// `SILT_PARTITION_RECOVERING`.
 const RECOVERING: u32 = 1;
@@ -49,24 +49,20 @@ unsafe fn tell(state: &State, to: *mut Partition) -> Outcome<()> {
     // SAFETY: the caller's promise.
     let asked = unsafe { read_struct(to.cast_const())? };
     let mut is_whole = true;
-    let mut put = |items: *mut i32, list: &[i32]| {
+    let mut put_list = |items: *mut i32, list: &[i32]| {
         // SAFETY: the caller's array.
-        let slots = unsafe { items_of_mut(items, u64::from(asked.capacity))? };
-        for (slot, replica) in slots.iter_mut().zip(list) {
-            *slot = *replica;
-        }
-        is_whole &= list.len() <= slots.len();
-        Ok::<_, Failure>(u32::try_from(list.len()).unwrap_or(u32::MAX))
+        is_whole &= unsafe { put(items, asked.capacity, list)? };
+        Ok::<_, Failure>(u32_of(list.len()))
     };
     let told = Partition {
         struct_size: 0,
         flags: if state.recovering { RECOVERING } else { 0 },
-        replica_count: put(asked.replicas, &state.replicas)?,
-        isr_count: put(asked.isr, &state.isr)?,
-        elr_count: put(asked.elr, &state.elr)?,
-        last_known_elr_count: put(asked.last_known_elr, &state.last_known_elr)?,
-        adding_count: put(asked.adding, &state.adding)?,
-        removing_count: put(asked.removing, &state.removing)?,
+        replica_count: put_list(asked.replicas, &state.replicas)?,
+        isr_count: put_list(asked.isr, &state.isr)?,
+        elr_count: put_list(asked.elr, &state.elr)?,
+        last_known_elr_count: put_list(asked.last_known_elr, &state.last_known_elr)?,
+        adding_count: put_list(asked.adding, &state.adding)?,
+        removing_count: put_list(asked.removing, &state.removing)?,
         leader: state.leader,
         leader_epoch: state.leader_epoch,
         partition_epoch: state.partition_epoch,
@@ -74,10 +70,7 @@ unsafe fn tell(state: &State, to: *mut Partition) -> Outcome<()> {
     };
     // SAFETY: a struct of the header.
     unsafe { write_struct(to, &told)? };
-    match is_whole {
-        true => Ok(()),
-        false => Err(Failure::Call(SHORT_BUFFER, "the arrays of the partition are too small")),
-    }
+    fits(is_whole, "the arrays of the partition are too small")
 }
 
 /// What becomes of a partition; `Err` with an error code of the protocol.

@@ -7,19 +7,14 @@ use engine::replica::{
 use engine::replica::{FetchState as State, LeaderAnswers as Answers};
 
 use super::types::{Bounds, FetchState, FollowerAction, FollowerEvent, LeaderAnswers};
-use super::view::View;
+use super::view::{View, known};
 use crate::error::{Outcome, SiltError, Status, guard, invalid};
-use crate::memory::{Growing, check_struct, items_of, read_struct, write_struct};
+use crate::memory::{Growing, check_struct, flags_of, read_plain, read_struct, write_struct};
 
 const HAS_STATE: u32 = 1;
 const TRUNCATING: u32 = 2;
 const DELAYED: u32 = 4;
 const TIERED_START_FAILED: u32 = 8;
-
-/// An offset, epoch or lag that may be unknown: below 0.
-fn known<T: PartialOrd + Default>(number: T) -> Option<T> {
-    (number >= T::default()).then_some(number)
-}
 
 fn state_of(state: &FetchState) -> Outcome<Option<State>> {
     if state.flags & !(HAS_STATE | TRUNCATING | DELAYED | TIERED_START_FAILED) != 0 {
@@ -45,13 +40,12 @@ fn told_state(state: &State) -> FetchState {
         (state.delayed, DELAYED),
         (state.tiered_start_failed, TIERED_START_FAILED),
     ];
-    let set = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum::<u32>();
     FetchState {
         fetch_offset: state.fetch_offset,
         lag: state.lag.unwrap_or(-1),
         leader_epoch: state.leader_epoch,
         last_fetched_epoch: state.last_fetched_epoch.unwrap_or(-1),
-        flags: HAS_STATE | set,
+        flags: HAS_STATE | flags_of(&flags),
         reserved: 0,
     }
 }
@@ -224,8 +218,8 @@ pub unsafe extern "C" fn silt_follower_step(
         let view = unsafe { View::read(follower)? };
         let state = match state.is_null() {
             true => None,
-            // SAFETY: the caller's struct, as an array of one.
-            false => unsafe { items_of(state, 1)? }.first().map(state_of).transpose()?.flatten(),
+            // SAFETY: the caller's struct.
+            false => state_of(&unsafe { read_plain(state)? })?,
         };
         // SAFETY: a struct of the header.
         let event = unsafe { read_struct(event)? };

@@ -1,15 +1,15 @@
 //! What does a leader answer?
 
-use engine::log::Isolation;
 use engine::replica::{
     FetchRequest, FetchVerdict as Verdict, LeaderView, Reader, leader_fetch_verdict, special_offset,
 };
 use engine::segment::TimestampAndOffset;
 
 use super::types::{Bounds, FetchVerdict};
-use super::view::View;
-use crate::error::{SiltError, Status, guard, invalid};
-use crate::memory::{Growing, check_struct, items_of, write_plain, write_struct};
+use super::view::{View, known};
+use crate::error::{SiltError, Status, guard};
+use crate::memory::{Growing, check_struct, read_plain, write_plain, write_struct};
+use crate::read::isolation_of;
 use crate::types::TimeOffset;
 
 /// `OFFSET_MOVED_TO_TIERED_STORAGE`.
@@ -70,8 +70,8 @@ pub unsafe extern "C" fn silt_leader_fetch(
         let request = FetchRequest {
             reader: if is_follower == 0 { Reader::Consumer } else { Reader::Follower },
             fetch_offset,
-            leader_epoch: (leader_epoch >= 0).then_some(leader_epoch),
-            last_fetched_epoch: (last_fetched_epoch >= 0).then_some(last_fetched_epoch),
+            leader_epoch: known(leader_epoch),
+            last_fetched_epoch: known(last_fetched_epoch),
         };
         let verdict = leader_fetch_verdict(&leader_of(&view), &request);
         // SAFETY: a struct of the header.
@@ -96,20 +96,16 @@ pub unsafe extern "C" fn silt_leader_offset(
     let body = || {
         // SAFETY: a struct of the header.
         let view = unsafe { View::read(leader)? };
-        let reader = match up_to {
-            0 => Isolation::LogEnd,
-            1 => Isolation::HighWatermark,
-            2 => Isolation::Committed,
-            _ => return invalid("up_to is none of SILT_UP_TO_"),
-        };
+        let reader = isolation_of(up_to)?;
         let found = match found.is_null() {
             true => None,
-            // SAFETY: the caller's struct, as an array of one.
-            false => unsafe { items_of(found, 1)? }.first().map(|found| TimestampAndOffset {
-                timestamp_ms: found.timestamp_ms,
-                offset: found.offset,
-                leader_epoch: (found.leader_epoch >= 0).then_some(found.leader_epoch),
-            }),
+            false => {
+                // SAFETY: the caller's struct.
+                let TimeOffset { timestamp_ms, offset, leader_epoch, .. } =
+                    unsafe { read_plain(found)? };
+                let leader_epoch = known(leader_epoch);
+                Some(TimestampAndOffset { timestamp_ms, offset, leader_epoch })
+            }
         };
         let answer = special_offset(&leader_of(&view), timestamp, version, reader, found);
         let (told, code) = match answer {

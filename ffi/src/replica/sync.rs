@@ -7,13 +7,11 @@ use engine::replica::{
 };
 
 use super::types::{Isr, Progress, Watermark};
-use crate::error::{Failure, Outcome, SiltError, Status, guard, invalid};
+use super::view::known;
+use crate::error::{CONFLICT, Failure, Outcome, SiltError, Status, guard, invalid};
 use crate::memory::{
     Growing, check_struct, items_of, items_of_mut, read_struct, write_plain, write_struct,
 };
-
-/// `SILT_E_CONFLICT`.
-const CONFLICT: Status = -6;
 
 const FENCED: u32 = 1;
 const SHUTTING_DOWN: u32 = 2;
@@ -67,7 +65,7 @@ fn progress_of(given: &Progress) -> FollowerProgress {
 
 fn broker_of(given: &Progress) -> BrokerStatus {
     BrokerStatus {
-        epoch: (given.registered_epoch >= 0).then_some(given.registered_epoch),
+        epoch: known(given.registered_epoch),
         fenced: given.flags & FENCED != 0,
         shutting_down: given.flags & SHUTTING_DOWN != 0,
     }

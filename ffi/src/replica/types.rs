@@ -1,7 +1,5 @@
 //! The plain structs of the rules for replicas.
 
-use std::ptr::{null, null_mut};
-
 use crate::handle::Handle;
 use crate::log::LogObject;
 use crate::types::{Epoch, c_structs, growing};
@@ -188,53 +186,9 @@ pub const NO_STATE: FetchState = FetchState {
 };
 
 growing! {
-    Bounds, 88, Bounds {
-        struct_size: 0,
-        flags: 0,
-        log: null(),
-        epochs: null(),
-        epoch_count: 0,
-        leader_epoch: 0,
-        log_start_offset: 0,
-        local_log_start_offset: 0,
-        log_end_offset: 0,
-        high_watermark: 0,
-        last_stable_offset: 0,
-        highest_remote_offset: -1,
-        leader_epoch_start_offset: 0,
-    };
-    FollowerEvent, 144, FollowerEvent {
-        struct_size: 0,
-        kind: 0,
-        fetch_offset: 0,
-        high_watermark: 0,
-        log_start_offset: 0,
-        log_end_offset: 0,
-        end_offset: 0,
-        leader_epoch: 0,
-        epoch: 0,
-        answer: 0,
-        error_code: 0,
-        failure: 0,
-        reserved: 0,
-        known: LeaderAnswers {
-            latest: 0,
-            earliest: 0,
-            earliest_local: 0,
-            earliest_pending_upload: 0,
-            latest_tiered: 0,
-            epoch_end_offset: 0,
-            earliest_local_epoch: 0,
-            earliest_pending_upload_epoch: 0,
-            latest_tiered_epoch: 0,
-            epoch_asked: 0,
-            epoch_found: 0,
-            known: 0,
-        },
-    };
-    FollowerAction, 96, FollowerAction {
-        struct_size: 0,
-        kind: 0,
+    Bounds, 88 { highest_remote_offset: -1 };
+    FollowerEvent, 144 {};
+    FollowerAction, 96 {
         state: NO_STATE,
         offset: -1,
         high_watermark: -1,
@@ -242,77 +196,16 @@ growing! {
         leader_log_end_offset: -1,
         previous_offset: -1,
         epoch: -1,
-        query: 0,
-        reason: 0,
-        error_code: 0,
     };
-    FetchVerdict, 48, FetchVerdict {
-        struct_size: 0,
-        kind: 0,
+    FetchVerdict, 48 {
         high_watermark: -1,
         log_start_offset: -1,
         log_end_offset: -1,
         end_offset: -1,
         epoch: -1,
-        error_code: 0,
     };
-    Isr, 88, Isr {
-        struct_size: 0,
-        change: 0,
-        committed: null(),
-        changed: null(),
-        committed_count: 0,
-        changed_count: 0,
-        partition_epoch: 0,
-        min_insync_replicas: 0,
-        replica_count: 0,
-        reserved: 0,
-        log_end_offset: 0,
-        high_watermark: 0,
-        leader_epoch_start_offset: 0,
-        now_ms: 0,
-        lag_max_ms: 0,
-    };
-    Watermark, 24, Watermark {
-        struct_size: 0,
-        kind: 0,
-        high_watermark: -1,
-        held_by: -1,
-        reserved: 0,
-    };
-    Partition, 96, Partition {
-        struct_size: 0,
-        flags: 0,
-        replicas: null_mut(),
-        isr: null_mut(),
-        elr: null_mut(),
-        last_known_elr: null_mut(),
-        adding: null_mut(),
-        removing: null_mut(),
-        replica_count: 0,
-        isr_count: 0,
-        elr_count: 0,
-        last_known_elr_count: 0,
-        adding_count: 0,
-        removing_count: 0,
-        capacity: 0,
-        leader: -1,
-        leader_epoch: 0,
-        partition_epoch: 0,
-    };
-    PartitionEvent, 64, PartitionEvent {
-        struct_size: 0,
-        kind: 0,
-        flags: 0,
-        election: 0,
-        broker: -1,
-        min_insync_replicas: 1,
-        target_isr: null(),
-        unclean: null(),
-        available: null(),
-        target_isr_count: 0,
-        unclean_count: 0,
-        available_count: 0,
-        recovering: -1,
-    };
+    Isr, 88 {};
+    Watermark, 24 { high_watermark: -1, held_by: -1 };
+    Partition, 96 { leader: -1 };
+    PartitionEvent, 64 { broker: -1, min_insync_replicas: 1, recovering: -1 };
 }

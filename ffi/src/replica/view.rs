@@ -17,6 +17,11 @@ const COMPACTED: u32 = 2;
 /// `SILT_REPLICA_STARTS_AT_TIERED`.
 const STARTS_AT_TIERED: u32 = 4;
 
+/// An offset, epoch or lag that may be unknown: below 0.
+pub fn known<T: PartialOrd + Default>(number: T) -> Option<T> {
+    (number >= T::default()).then_some(number)
+}
+
 /// The bounds of a log, with its epochs.
 pub struct View {
     pub given: Bounds,
@@ -35,11 +40,7 @@ impl View {
         if given.log.is_null() {
             // SAFETY: the caller's array.
             let epochs = unsafe { items_of(given.epochs, u64::from(given.epoch_count))? };
-            let entry = |it: &crate::types::Epoch| EpochEntry {
-                epoch: it.epoch,
-                start_offset: it.start_offset,
-            };
-            let entries: Vec<EpochEntry> = epochs.iter().map(entry).collect();
+            let entries: Vec<EpochEntry> = epochs.iter().map(EpochEntry::from).collect();
             let epochs = Arc::new(LeaderEpochs::from_entries(&entries)?);
             return Ok(View { given, epochs });
         }
@@ -51,8 +52,7 @@ impl View {
         given.high_watermark = log.high_watermark();
         given.last_stable_offset = log.last_stable_offset();
         given.highest_remote_offset = log.highest_remote_offset();
-        let config = log.config();
-        if config.remote_storage {
+        if log.config().remote_storage {
             given.flags |= REMOTE_STORAGE;
         }
         Ok(View { given, epochs: log.leader_epochs() })

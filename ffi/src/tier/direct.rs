@@ -4,12 +4,10 @@ use engine::index::{OffsetEntries, TxnEntries};
 use engine::tier::SegmentBounds;
 
 use super::types::{DirectRead, DirectRequest};
-use crate::error::{Failure, Outcome, SHORT_BUFFER, SiltError, Status, guard, invalid};
+use crate::error::{Failure, OUT_OF_RANGE, Outcome, SiltError, Status, fits, guard, invalid};
 use crate::memory::{Growing, bytes_of, check_struct, items_of_mut, read_struct, write_struct};
 use crate::read::aborted_of;
 
-/// `SILT_E_OUT_OF_RANGE`.
-const OUT_OF_RANGE: Status = -4;
 /// `SILT_DIRECT_ABORTED_GO_ON`.
 const ABORTED_GO_ON: u32 = 1;
 
@@ -90,10 +88,7 @@ pub unsafe extern "C" fn silt_tier_direct_read(
         let is_all = unsafe { aborted(&request, &mut read)? };
         // SAFETY: a struct of the header.
         unsafe { write_struct(out, &read)? };
-        match is_all {
-            true => Ok(()),
-            false => Err(Failure::Call(SHORT_BUFFER, "not all aborted transactions fit")),
-        }
+        fits(is_all, "not all aborted transactions fit")
     };
     // SAFETY: a struct of the header, or NULL.
     unsafe { guard(err, body) }

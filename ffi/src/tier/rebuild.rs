@@ -13,7 +13,7 @@ use super::record::read_record;
 use super::types::{Rebuild, RebuildOptions};
 use crate::error::{OK, Outcome, SiltError, Status, guard, invalid, status_of};
 use crate::log::{disk, open_log};
-use crate::memory::{items_of_mut, path, read_struct, text};
+use crate::memory::{items_of_mut, path, read_struct, text, u32_of};
 
 /// `SILT_REBUILD_RETRYABLE`.
 const RETRYABLE: u32 = 1;
@@ -82,7 +82,7 @@ fn tell(item: &mut Rebuild, result: AuxResult<engine::tier::AuxInstalled>) -> St
             item.next_offset = done.next_offset;
             item.first_open_offset = done.first_open_offset.unwrap_or(-1);
             item.bytes_read = done.bytes_read;
-            item.producer_count = u32::try_from(done.producer_count).unwrap_or(u32::MAX);
+            item.producer_count = u32_of(done.producer_count);
             OK
         }
         Err(error) => {

@@ -8,9 +8,10 @@ use engine::tier::{
 use engine::uuid::Uuid;
 
 use super::types::RemoteRecord;
-use crate::error::{Failure, Outcome, SHORT_BUFFER, SiltError, Status, guard, invalid};
+use crate::error::{Failure, Outcome, SiltError, Status, fits, guard, invalid};
 use crate::memory::{
-    Growing, bytes_of, check_struct, items_of, items_of_mut, read_struct, write_plain, write_struct,
+    Growing, bytes_of, check_struct, items_of, items_of_mut, put, put_whole, read_struct, u32_of,
+    write_struct,
 };
 use crate::types::Epoch;
 
@@ -105,7 +106,6 @@ unsafe fn snapshot(
     }
     // SAFETY: the caller's array.
     let epochs = unsafe { items_of(record.epochs, u64::from(record.epoch_count))? };
-    let entry = |it: &Epoch| EpochEntry { epoch: it.epoch, start_offset: it.start_offset };
     Ok(SegmentSnapshot {
         segment_id: Uuid(record.segment_id),
         start_offset: record.start_offset,
@@ -116,7 +116,7 @@ unsafe fn snapshot(
         size_bytes: record.size_bytes,
         custom_metadata,
         state: state(record.state)?,
-        leader_epochs: epochs.iter().map(entry).collect(),
+        leader_epochs: epochs.iter().map(EpochEntry::from).collect(),
         is_txn_index_empty: record.flags & TXN_INDEX_EMPTY != 0,
     })
 }
@@ -129,81 +129,41 @@ struct Parts<'a> {
     epochs: &'a [EpochEntry],
 }
 
-impl<'a> Parts<'a> {
-    fn of(record: &'a RemoteMetadataRecord) -> Self {
-        match record {
-            RemoteMetadataRecord::Segment(segment) => Self::segment(segment),
-            RemoteMetadataRecord::Update(update) => Parts {
-                fields: RemoteRecord {
-                    kind: UPDATE,
-                    state: i32::from(update.state.wire()),
-                    broker_id: update.broker_id,
-                    event_timestamp_ms: update.event_timestamp_ms,
-                    segment_id: update.id.segment_id.0,
-                    ..of_partition(&update.id.partition)
-                },
-                topic: &update.id.partition.topic,
-                custom: update.custom_metadata.as_deref(),
-                epochs: &[],
-            },
-            RemoteMetadataRecord::PartitionDelete(delete) => Parts {
-                fields: RemoteRecord {
-                    kind: PARTITION_DELETE,
-                    state: i32::from(delete.state.wire()),
-                    broker_id: delete.broker_id,
-                    event_timestamp_ms: delete.event_timestamp_ms,
-                    ..of_partition(&delete.partition)
-                },
-                topic: &delete.partition.topic,
-                custom: None,
-                epochs: &[],
-            },
-            RemoteMetadataRecord::Snapshot(snapshot) => Parts {
-                fields: RemoteRecord {
-                    kind: SNAPSHOT,
-                    state: i32::from(snapshot.state.wire()),
-                    broker_id: snapshot.broker_id,
-                    start_offset: snapshot.start_offset,
-                    end_offset: snapshot.end_offset,
-                    max_timestamp_ms: snapshot.max_timestamp_ms,
-                    event_timestamp_ms: snapshot.event_timestamp_ms,
-                    size_bytes: snapshot.size_bytes,
-                    flags: u32::from(snapshot.is_txn_index_empty),
-                    segment_id: snapshot.segment_id.0,
-                    ..RemoteRecord::INIT
-                },
-                topic: "",
-                custom: snapshot.custom_metadata.as_deref(),
-                epochs: &snapshot.leader_epochs,
-            },
-        }
-    }
-
-    fn segment(segment: &'a RemoteSegment) -> Self {
-        Parts {
-            fields: RemoteRecord {
-                kind: SEGMENT,
-                state: i32::from(segment.state.wire()),
-                broker_id: segment.broker_id,
-                start_offset: segment.start_offset,
-                end_offset: segment.end_offset,
-                max_timestamp_ms: segment.max_timestamp_ms,
-                event_timestamp_ms: segment.event_timestamp_ms,
-                size_bytes: segment.size_bytes,
-                flags: u32::from(segment.is_txn_index_empty),
-                segment_id: segment.id.segment_id.0,
-                ..of_partition(&segment.id.partition)
-            },
-            topic: &segment.id.partition.topic,
-            custom: segment.custom_metadata.as_deref(),
-            epochs: &segment.leader_epochs,
-        }
+/// What a segment or a snapshot of one says, above what is said of its partition.
+fn parts_of_snapshot<'a>(snapshot: &'a SegmentSnapshot, above: Parts<'a>) -> Parts<'a> {
+    Parts {
+        fields: RemoteRecord {
+            state: i32::from(snapshot.state.wire()),
+            broker_id: snapshot.broker_id,
+            start_offset: snapshot.start_offset,
+            end_offset: snapshot.end_offset,
+            max_timestamp_ms: snapshot.max_timestamp_ms,
+            event_timestamp_ms: snapshot.event_timestamp_ms,
+            size_bytes: snapshot.size_bytes,
+            flags: u32::from(snapshot.is_txn_index_empty),
+            segment_id: snapshot.segment_id.0,
+            ..above.fields
+        },
+        custom: snapshot.custom_metadata.as_deref(),
+        epochs: &snapshot.leader_epochs,
+        ..above
     }
 }
 
-fn of_partition(partition: &RemotePartition) -> RemoteRecord {
+/// What is said of a partition.
+fn parts_of_partition(kind: u32, partition: &RemotePartition) -> Parts<'_> {
     let topic_id = partition.topic_id.0;
-    RemoteRecord { partition: partition.partition, topic_id, ..RemoteRecord::INIT }
+    Parts {
+        fields: RemoteRecord {
+            kind,
+            partition: partition.partition,
+            topic_id,
+            ..RemoteRecord::INIT
+        },
+        topic: &partition.topic,
+        custom: None,
+        epochs: &[],
+    }
 }
 
 /// Tells a segment to the record of the caller.
@@ -211,8 +171,48 @@ fn of_partition(partition: &RemotePartition) -> RemoteRecord {
 /// # Safety
 /// That of [`tell`].
 pub unsafe fn tell_segment(segment: &RemoteSegment, to: *mut RemoteRecord) -> Outcome<()> {
+    let above = parts_of_partition(SEGMENT, &segment.id.partition);
     // SAFETY: the caller's promise.
-    unsafe { tell(&Parts::segment(segment), to) }
+    unsafe { tell(&parts_of_snapshot(&SegmentSnapshot::from(segment), above), to) }
+}
+
+/// Tells a record to that of the caller.
+///
+/// # Safety
+/// That of [`tell`].
+unsafe fn tell_record(record: &RemoteMetadataRecord, to: *mut RemoteRecord) -> Outcome<()> {
+    let parts = match record {
+        // SAFETY: the caller's promise.
+        RemoteMetadataRecord::Segment(segment) => return unsafe { tell_segment(segment, to) },
+        RemoteMetadataRecord::Snapshot(snapshot) => {
+            let fields = RemoteRecord { kind: SNAPSHOT, ..RemoteRecord::INIT };
+            let above = Parts { fields, topic: "", custom: None, epochs: &[] };
+            parts_of_snapshot(snapshot, above)
+        }
+        RemoteMetadataRecord::Update(update) => {
+            let above = parts_of_partition(UPDATE, &update.id.partition);
+            let fields = RemoteRecord {
+                state: i32::from(update.state.wire()),
+                broker_id: update.broker_id,
+                event_timestamp_ms: update.event_timestamp_ms,
+                segment_id: update.id.segment_id.0,
+                ..above.fields
+            };
+            Parts { fields, custom: update.custom_metadata.as_deref(), ..above }
+        }
+        RemoteMetadataRecord::PartitionDelete(delete) => {
+            let above = parts_of_partition(PARTITION_DELETE, &delete.partition);
+            let fields = RemoteRecord {
+                state: i32::from(delete.state.wire()),
+                broker_id: delete.broker_id,
+                event_timestamp_ms: delete.event_timestamp_ms,
+                ..above.fields
+            };
+            Parts { fields, ..above }
+        }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { tell(&parts, to) }
 }
 
 /// Writes to a record of the caller, whose arrays have the room that it says.
@@ -227,16 +227,13 @@ unsafe fn tell(parts: &Parts<'_>, to: *mut RemoteRecord) -> Outcome<()> {
     let bytes = parts.custom.unwrap_or_default();
     // SAFETY: the caller's array.
     let custom = unsafe { put(asked.custom, asked.custom_capacity, bytes)? };
-    let entry =
-        |it: &EpochEntry| Epoch { start_offset: it.start_offset, epoch: it.epoch, reserved: 0 };
-    let entries: Vec<Epoch> = parts.epochs.iter().map(entry).collect();
+    let entries: Vec<Epoch> = parts.epochs.iter().map(Epoch::from).collect();
     // SAFETY: the caller's array.
     let epochs = unsafe { put(asked.epochs, asked.epoch_capacity, &entries)? };
-    let size = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let told = RemoteRecord {
         topic: asked.topic,
         topic_capacity: asked.topic_capacity,
-        topic_size_bytes: size(parts.topic.len()),
+        topic_size_bytes: u32_of(parts.topic.len()),
         custom: asked.custom,
         custom_capacity: asked.custom_capacity,
         custom_size_bytes: match parts.custom {
@@ -245,28 +242,12 @@ unsafe fn tell(parts: &Parts<'_>, to: *mut RemoteRecord) -> Outcome<()> {
         },
         epochs: asked.epochs,
         epoch_capacity: asked.epoch_capacity,
-        epoch_count: size(parts.epochs.len()),
+        epoch_count: u32_of(parts.epochs.len()),
         ..parts.fields
     };
     // SAFETY: a struct of the header.
     unsafe { write_struct(to, &told)? };
-    match topic && custom && epochs {
-        true => Ok(()),
-        false => Err(Failure::Call(SHORT_BUFFER, "an array of the record is too small")),
-    }
-}
-
-/// Copies what fits; whether that is all.
-///
-/// # Safety
-/// `to` is NULL or has room for `capacity` items.
-unsafe fn put<T: Copy>(to: *mut T, capacity: u32, items: &[T]) -> Outcome<bool> {
-    // SAFETY: the caller's array.
-    let slots = unsafe { items_of_mut(to, u64::from(capacity))? };
-    for (slot, item) in slots.iter_mut().zip(items) {
-        *slot = *item;
-    }
-    Ok(items.len() <= slots.len())
+    fits(topic && custom && epochs, "an array of the record is too small")
 }
 
 /// See the header.
@@ -285,14 +266,8 @@ pub unsafe extern "C" fn silt_remote_record_encode(
         let room = unsafe { items_of_mut(bytes, capacity)? };
         // SAFETY: the record's arrays.
         let encoded = unsafe { read_record(&record)? }.encode()?;
-        let size = u64::try_from(encoded.len()).unwrap_or(u64::MAX);
         // SAFETY: the caller's number.
-        unsafe { write_plain(size_bytes, size)? };
-        let Some(room) = room.get_mut(..encoded.len()) else {
-            return Err(Failure::Call(SHORT_BUFFER, "the record does not fit"));
-        };
-        room.copy_from_slice(&encoded);
-        Ok(())
+        unsafe { put_whole(room, &encoded, size_bytes, "the record does not fit") }
     };
     // SAFETY: a struct of the header, or NULL.
     unsafe { guard(err, body) }
@@ -313,7 +288,7 @@ pub unsafe extern "C" fn silt_remote_record_decode(
         unsafe { check_struct(record)? };
         let decoded = RemoteMetadataRecord::decode(bytes)?;
         // SAFETY: a struct of the header, and its arrays.
-        unsafe { tell(&Parts::of(&decoded), record) }
+        unsafe { tell_record(&decoded, record) }
     };
     // SAFETY: a struct of the header, or NULL.
     unsafe { guard(err, body) }

@@ -1,7 +1,6 @@
 //! The plain structs of remote storage.
 
 use std::ffi::c_char;
-use std::ptr::{null, null_mut};
 
 use crate::handle::Handle;
 use crate::log::LogObject;
@@ -148,100 +147,10 @@ impl Rebuild {
 }
 
 growing! {
-    TierColumns, 184, TierColumns {
-        struct_size: 0,
-        partition_count: 0,
-        segment_count: 0,
-        now_ms: 0,
-        base_offset: null(),
-        start_bytes: null(),
-        max_timestamp_ms: null(),
-        segment_end: null(),
-        active_size_bytes: null(),
-        log_start_offset: null(),
-        last_stable_offset: null(),
-        copied_offset: null(),
-        lineage_start_offset: null(),
-        copy_lag_ms: null(),
-        copy_lag_bytes: null(),
-        damaged: null(),
-        damaged_count: 0,
-        eligible: null_mut(),
-        reason: null_mut(),
-        first_segment: null_mut(),
-        eligible_count: null_mut(),
-        stop: null_mut(),
-        sum_bytes: null_mut(),
-        oldest_timestamp_ms: null_mut(),
-    };
-    DirectRequest, 96, DirectRequest {
-        struct_size: 0,
-        aborted_capacity: 0,
-        start_offset: 0,
-        end_offset: 0,
-        log_size_bytes: 0,
-        offset_index: null(),
-        offset_index_size_bytes: 0,
-        transaction_index: null(),
-        transaction_index_size_bytes: 0,
-        offset: 0,
-        limit_offset: 0,
-        max_bytes: 0,
-        aborted: null_mut(),
-    };
-    DirectRead, 48, DirectRead {
-        struct_size: 0,
-        flags: 0,
-        position: 0,
-        size_bytes: 0,
-        upper_bound_offset: -1,
-        next_offset: -1,
-        aborted_count: 0,
-        reserved: 0,
-    };
-    RemoteRecord, 144, RemoteRecord {
-        struct_size: 0,
-        kind: 0,
-        state: 0,
-        partition: 0,
-        broker_id: 0,
-        size_bytes: 0,
-        start_offset: 0,
-        end_offset: 0,
-        max_timestamp_ms: 0,
-        event_timestamp_ms: 0,
-        topic_id: [0; 16],
-        segment_id: [0; 16],
-        flags: 0,
-        epoch_count: 0,
-        epochs: null_mut(),
-        topic: null_mut(),
-        custom: null_mut(),
-        topic_size_bytes: 0,
-        custom_size_bytes: -1,
-        epoch_capacity: 0,
-        topic_capacity: 0,
-        custom_capacity: 0,
-        reserved: 0,
-    };
-    UploadOptions, 56, UploadOptions {
-        struct_size: 0,
-        flags: 0,
-        now_ms: 0,
-        topic_id: [0; 16],
-        segment_id: [0; 16],
-        broker_id: 0,
-        reserved: 0,
-    };
-    RebuildOptions, 56, RebuildOptions {
-        struct_size: 0,
-        threads: 0,
-        store_dir: null(),
-        prefix: null(),
-        held_bytes_max: 0,
-        object_bytes_max: 0,
-        now_ms: 0,
-        partitions_max: 0,
-        io: 0,
-    };
+    TierColumns, 184 {};
+    DirectRequest, 96 {};
+    DirectRead, 48 { upper_bound_offset: -1, next_offset: -1 };
+    RemoteRecord, 144 { custom_size_bytes: -1 };
+    UploadOptions, 56 {};
+    RebuildOptions, 56 {};
 }

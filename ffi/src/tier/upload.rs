@@ -13,10 +13,10 @@ use engine::{Error, Kind};
 
 use super::record::tell_segment;
 use super::types::{Part, RemoteRecord, UploadOptions};
-use crate::error::{Failure, Outcome, SiltError, Status, guard, invalid};
-use crate::handle::{Handle, Object, on};
+use crate::error::{Failure, Outcome, SiltError, Status, invalid};
+use crate::handle::{Handle, Object, close, object_function, on};
 use crate::log::{LogObject, on_log};
-use crate::memory::{fill, read_struct, write_plain};
+use crate::memory::{check_place, fill, read_struct, u64_of, write_plain};
 
 /// `SILT_UPLOAD_REBUILD_SNAPSHOT`.
 const REBUILD_SNAPSHOT: u32 = 1;
@@ -35,8 +35,7 @@ fn upload_as(log: &LogObject, options: &UploadOptions) -> Outcome<UploadAs> {
         return invalid("flags are none of SILT_UPLOAD_");
     }
     let dir = log.log.dir();
-    let name = dir.file_name().and_then(|name| FolderName::parse(&name.to_string_lossy()));
-    let Some(FolderName { topic, partition, .. }) = name else {
+    let Some(FolderName { topic, partition, .. }) = FolderName::of_dir(&dir) else {
         return invalid("the name of the log's directory is none of a partition");
     };
     let asked = Uuid(options.topic_id);
@@ -92,9 +91,7 @@ pub unsafe extern "C" fn silt_tier_manifest(
     let body = |it: &LogObject| {
         // SAFETY: a struct of the header.
         let options = unsafe { read_struct(options)? };
-        if upload.is_null() || !upload.is_aligned() {
-            return invalid("the place for the upload is NULL or not aligned");
-        }
+        check_place(upload, "the place for the upload is NULL or not aligned")?;
         let upload_as = upload_as(it, &options)?;
         let parts =
             prepare_upload(&it.log, base_offset, next_offset, &upload_as).map_err(refusal)?;
@@ -124,7 +121,7 @@ fn part_of(part: SegmentPart, bytes: ObjectBytes<'_>) -> Outcome<Part> {
             part,
             fd: -1,
             position: 0,
-            size_bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            size_bytes: u64_of(bytes.len()),
             bytes: bytes.as_ptr(),
         },
         ObjectBytes::File { file, position, size_bytes } => {
@@ -134,37 +131,26 @@ fn part_of(part: SegmentPart, bytes: ObjectBytes<'_>) -> Outcome<Part> {
     })
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_upload_parts(
-    upload: *const Handle<UploadObject>,
-    out: *mut Part,
-    capacity: u32,
-    count: *mut u32,
-    err: *mut SiltError,
-) -> Status {
-    let body = |it: &UploadObject| {
+object_function! {
+    fn silt_upload_parts(
+        upload: UploadObject,
+        out: *mut Part,
+        capacity: u32,
+        count: *mut u32
+    ) |it| {
         let known =
             SegmentPart::ALL.into_iter().filter_map(|part| Some((part, it.parts.bytes(part)?)));
         let parts = known.map(|(part, bytes)| part_of(part, bytes)).collect::<Outcome<Vec<_>>>()?;
         // SAFETY: the caller's array and number.
         unsafe { fill(out, capacity, count, parts.into_iter()) }
-    };
-    // SAFETY: an object of the caller's, and a struct of the header or NULL.
-    unsafe { on(upload, err, body) }
+    }
 }
 
-/// See the header.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silt_upload_segment(
-    upload: *const Handle<UploadObject>,
-    out: *mut RemoteRecord,
-    err: *mut SiltError,
-) -> Status {
-    // SAFETY: a struct of the header, and its arrays.
-    let body = |it: &UploadObject| unsafe { tell_segment(&it.parts.segment, out) };
-    // SAFETY: an object of the caller's, and a struct of the header or NULL.
-    unsafe { on(upload, err, body) }
+object_function! {
+    fn silt_upload_segment(upload: UploadObject, out: *mut RemoteRecord) |it| {
+        // SAFETY: a struct of the header, and its arrays.
+        unsafe { tell_segment(&it.parts.segment, out) }
+    }
 }
 
 /// See the header.
@@ -183,11 +169,6 @@ pub unsafe extern "C" fn silt_upload_is_intact(upload: *const Handle<UploadObjec
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silt_upload_close(upload: *mut Handle<UploadObject>) {
-    let body = || {
-        // SAFETY: an object of the caller's, which it gives back.
-        unsafe { Handle::close(upload) };
-        Ok(())
-    };
-    // SAFETY: nobody is told.
-    unsafe { guard(std::ptr::null_mut(), body) };
+    // SAFETY: an object of the caller's, which it gives back.
+    unsafe { close(upload) };
 }

@@ -1,19 +1,9 @@
 /* Log directories at rest: what is there, what is wrong, what recovery would do and does. The argument
  * is an empty directory. */
-#include "check.h"
+#include "home.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
-
-static const char *home;
-
-static const char *path_of(const char *name) {
-    static char paths[4][1024];
-    static int next;
-    char *path = paths[next = (next + 1) % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", home, name);
-    return path;
-}
 
 /* A log of ten batches that ends as in a crash: half a batch behind the last whole one. */
 static void make_torn_log(const char *name) {

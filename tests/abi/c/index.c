@@ -1,6 +1,6 @@
 /* Indexes by themselves, rightly and wrongly. The argument is an empty directory. */
 #define _GNU_SOURCE /* for holes */
-#include "check.h"
+#include "home.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -8,16 +8,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static const char *home;
-
-static const char *path_of(const char *name) {
-    static char paths[4][4096];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", home, name);
-    return path;
-}
 
 static silt_index_t *open_index(const char *name, uint32_t kind, int64_t base, uint32_t size) {
     silt_error_t error = SILT_ERROR_INIT;

@@ -1,5 +1,5 @@
 /* The life of a log, and every way to ask for it wrongly. The argument is an empty directory. */
-#include "check.h"
+#include "home.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -8,14 +8,6 @@
 
 silt_status_t silt_test_panic(silt_error_t *err);
 silt_status_t silt_test_panic_on_log(silt_log_t *log, silt_error_t *err);
-
-static const char *home;
-
-static const char *path_of(const char *name) {
-    static char path[4096];
-    snprintf(path, sizeof path, "%s/%s", home, name);
-    return path;
-}
 
 static silt_log_t *open_log(const char *name, const silt_log_options_t *options) {
     silt_error_t error = SILT_ERROR_INIT;

@@ -1,17 +1,13 @@
 /* Operations whose answers are polled. The argument is an empty directory. */
-#include "check.h"
+#include "home.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
-static const char *home;
-
 static silt_log_t *open_log(const char *name) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", home, name);
     silt_log_t *log = NULL;
-    EXPECT(SILT_OK, silt_log_open(path, NULL, &log, NULL));
+    EXPECT(SILT_OK, silt_log_open(path_of(name), NULL, &log, NULL));
     return log;
 }
 

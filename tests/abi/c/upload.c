@@ -1,20 +1,10 @@
 /* Records of remote storage, the parts of an upload, and replicas rebuilt from them. The argument is
  * an empty directory. */
-#include "check.h"
+#include "home.h"
 
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static const char *home;
-
-static const char *path_of(const char *name) {
-    static char paths[4][1024];
-    static int next;
-    char *path = paths[next = (next + 1) % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", home, name);
-    return path;
-}
 
 /* An id whose text is 21 times 'B' and an 'A'. */
 static void put_id(uint8_t *id) {

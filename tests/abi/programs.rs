@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use siltstone_tests::sources::root;
-use siltstone_tests::tool::{build_package, run_command};
+use siltstone_tests::tool::{build_library, run_command};
 
 const FLAGS: [&str; 7] = [
     "-std=c99",
@@ -20,11 +20,10 @@ const FLAGS: [&str; 7] = [
 
 const CPP_FLAGS: [&str; 5] = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
-/// The shared library, built once with what is for tests alone.
+/// The shared library, built once.
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    let arguments = ["--package", "siltstone-ffi", "--features", "siltstone-ffi/test"];
-    LIBRARY.get_or_init(|| build_package(&arguments).join("libsiltstone.so"))
+    LIBRARY.get_or_init(|| build_library().join("libsiltstone.so"))
 }
 
 /// A program that was compiled.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
@@ -186,14 +186,22 @@ impl Broker {
 
     /// Stops it cleanly.
     pub fn stop(mut self) {
-        let pid = self.0.id().to_string();
-        let status = Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
-        assert!(status.success(), "kill: {status}");
-        let begin = Instant::now();
-        while self.0.try_wait().expect("a child to wait for").is_none() {
-            assert!(begin.elapsed() < TIME_LIMIT, "the broker did not stop");
-            std::thread::sleep(Duration::from_millis(50));
+        terminate(&mut self.0);
+    }
+}
+
+/// Has a broker stop as it does cleanly; how it ended.
+pub fn terminate(broker: &mut Child) -> ExitStatus {
+    let pid = broker.id().to_string();
+    let status = Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
+    assert!(status.success(), "kill: {status}");
+    let begin = Instant::now();
+    loop {
+        if let Some(status) = broker.try_wait().expect("a child to wait for") {
+            return status;
         }
+        assert!(begin.elapsed() < TIME_LIMIT, "the broker did not stop");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -6,13 +6,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Instant;
 
 use siltstone_tests::sources::root;
-use siltstone_tests::tool::{self, build_package};
+use siltstone_tests::tool::{self, build_library, needed};
 use tempfile::TempDir;
 
-use crate::broker::{TIME_LIMIT, tail};
+use crate::broker::{tail, terminate};
 
 /// A broker with a log directory of its own, which goes when this is dropped.
 pub struct ExampleBroker {
@@ -56,21 +55,11 @@ impl ExampleBroker {
 
     /// Stops it cleanly.
     pub fn stop(&mut self) {
-        let pid = self.child.id().to_string();
-        let status = Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
-        assert!(status.success(), "kill: {status}");
-        let begin = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("a child to wait for") {
-                break status;
-            }
-            assert!(begin.elapsed() < TIME_LIMIT, "the example does not stop");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        };
+        let status = terminate(&mut self.child);
         assert!(status.success(), "{status}\n{}", errors(self.home.path()));
     }
 
-    /// Nothing is to be found in its directory, after a start and a stop that were clean.
+    /// Nothing is to be found in its directory.
     pub fn verify(&self) {
         let verified = tool::run(["verify", &self.data().display().to_string()]);
         assert_eq!(verified.code, Some(0), "{verified:?}");
@@ -127,24 +116,22 @@ pub fn kcat(broker: &ExampleBroker, arguments: &[&str], input: &str) -> String {
 fn program() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let build = || {
-        let tools = [("cmake", "--version"), ("c++", "--version"), ("kcat", "-V")];
-        for (tool, version) in tools {
-            if let Err(error) = Command::new(tool).arg(version).output() {
-                let is_required = std::env::var_os("SILTSTONE_CONFORMANCE").is_some();
-                assert!(!is_required, "{tool} cannot be run: {error}");
-                eprintln!("the example is not tested: {tool} cannot be run: {error}");
-                return None;
-            }
-        }
+        needed("the example", tools_run())?;
         Some(std::env::var_os("SILTSTONE_BROKER_BIN").map_or_else(build, PathBuf::from))
     };
     PROGRAM.get_or_init(build).as_deref()
 }
 
+fn tools_run() -> Result<(), String> {
+    for (tool, version) in [("cmake", "--version"), ("c++", "--version"), ("kcat", "-V")] {
+        let outcome = Command::new(tool).arg(version).output();
+        outcome.map_err(|error| format!("{tool} cannot be run: {error}"))?;
+    }
+    Ok(())
+}
+
 fn build() -> PathBuf {
-    // As the tests of the C library build it, so that neither makes the other build it again.
-    let arguments = ["--package", "siltstone-ffi", "--features", "siltstone-ffi/test"];
-    let library = build_package(&arguments);
+    let library = build_library();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("broker-cpp");
     let mut configure = Command::new("cmake");
     configure.arg("-S").arg(root().join("examples/broker-cpp")).arg("-B").arg(&folder);

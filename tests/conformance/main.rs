@@ -34,15 +34,7 @@ use siltstone_tests::tool;
 /// Kafka's jars, or `None` when they cannot be had and need not be.
 fn kafka() -> Option<&'static Kafka> {
     static KAFKA: OnceLock<Option<Kafka>> = OnceLock::new();
-    let fetch = || match Kafka::fetch() {
-        Ok(kafka) => Some(kafka),
-        Err(missing) if std::env::var_os("SILTSTONE_CONFORMANCE").is_none() => {
-            eprintln!("conformance is not tested: {missing}");
-            None
-        }
-        Err(missing) => panic!("{missing}"),
-    };
-    KAFKA.get_or_init(fetch).as_ref()
+    KAFKA.get_or_init(|| tool::needed("conformance", Kafka::fetch())).as_ref()
 }
 
 /// What must hold of a directory that is fit for a start.

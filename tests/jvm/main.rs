@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use siltstone_tests::sources::root;
-use siltstone_tests::tool::{build_package, run_command};
+use siltstone_tests::tool::{build_library, needed, run_command};
 
 /// The first version whose foreign-function interface is final.
 const VERSION_MIN: u32 = 22;
@@ -51,15 +51,8 @@ fn maven() -> Result<(PathBuf, Command), String> {
 
 #[test]
 fn maven_builds_the_binding_and_its_tests_pass() {
-    let (jdk, mut maven) = match maven() {
-        Ok(found) => found,
-        Err(missing) if std::env::var_os("SILTSTONE_CONFORMANCE").is_none() => {
-            eprintln!("the binding for the JVM is not tested: {missing}");
-            return;
-        }
-        Err(missing) => panic!("{missing}"),
-    };
-    let folder = build_package(&["--package", "siltstone-ffi", "--features", "siltstone-ffi/test"]);
+    let Some((jdk, mut maven)) = needed("the binding for the JVM", maven()) else { return };
+    let folder = build_library();
     let target = folder.join("jvm");
     maven.arg("-f").arg(root().join("jvm/pom.xml")).arg("verify");
     maven.arg(format!("-Dsiltstone.native={}", folder.display()));

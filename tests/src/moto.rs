@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
+use crate::tool::needed;
+
 /// The package, in the version that the tests were made with.
 const PACKAGE: &str = "moto[server]==5.2.5";
 
@@ -33,15 +35,7 @@ impl Moto {
     #[must_use]
     pub fn get() -> Option<&'static Moto> {
         static MOTO: OnceLock<Option<Moto>> = OnceLock::new();
-        let start = || match start() {
-            Ok(moto) => Some(moto),
-            Err(missing) if std::env::var_os("SILTSTONE_CONFORMANCE").is_none() => {
-                eprintln!("S3 is not tested: {missing}");
-                None
-            }
-            Err(missing) => panic!("{missing}"),
-        };
-        MOTO.get_or_init(start).as_ref()
+        MOTO.get_or_init(|| needed("S3", start())).as_ref()
     }
 
     /// Its address, such as `http://127.0.0.1:5000`.

@@ -139,3 +139,28 @@ pub fn build_package(arguments: &[&str]) -> PathBuf {
     assert!(status.success(), "{arguments:?} cannot be built: {status}");
     profile_dir.to_path_buf()
 }
+
+/// Builds the C library with what is for tests alone; the folder where it lies. All tests ask for
+/// the same one, so that none has it built again.
+#[must_use]
+pub fn build_library() -> PathBuf {
+    build_package(&["--package", "siltstone-ffi", "--features", "siltstone-ffi/test"])
+}
+
+/// What a test needs from outside, or `None`, with a word about it, when it cannot be had and need
+/// not be: without `SILTSTONE_CONFORMANCE` in the environment.
+///
+/// # Panics
+///
+/// When it is needed and cannot be had.
+pub fn needed<T>(what: &str, found: Result<T, String>) -> Option<T> {
+    match found {
+        Ok(found) => Some(found),
+        Err(missing) => {
+            let is_required = std::env::var_os("SILTSTONE_CONFORMANCE").is_some();
+            assert!(!is_required, "{missing}");
+            eprintln!("{what} is not tested: {missing}");
+            None
+        }
+    }
+}

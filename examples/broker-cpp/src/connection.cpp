@@ -17,21 +17,18 @@ static constexpr std::size_t SHARE_BYTES = 4 << 20;
 
 static bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
-std::optional<std::size_t> Connection::frame_size() const {
+std::optional<std::size_t> Connection::frame_size() {
     if (input_end_ - input_begin_ < 4) {
         return std::nullopt;
     }
-    std::uint32_t size = 0;
-    for (std::size_t at = 0; at < 4; at++) {
-        size = (size << 8) | std::to_integer<std::uint32_t>(input_[input_begin_ + at]);
-    }
+    const auto size = Reader(Bytes(input_).subspan(input_begin_, 4)).integer<std::uint32_t>();
     if (size > frame_bytes_max_) {
         throw Malformed("a request of " + std::to_string(size) + " bytes is too large");
     }
     return size;
 }
 
-bool Connection::has_frame() const {
+bool Connection::has_frame() {
     const auto size = frame_size();
     return size && input_end_ - input_begin_ >= 4 + *size;
 }

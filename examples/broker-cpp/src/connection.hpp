@@ -37,8 +37,8 @@ public:
 private:
     static constexpr std::uint64_t BACKLOG_MAX = 1 << 20;
 
-    std::optional<std::size_t> frame_size() const;
-    bool has_frame() const;
+    std::optional<std::size_t> frame_size();
+    bool has_frame();
     void make_room();
     bool send_bytes(std::vector<std::byte> &bytes, bool more_follows, std::size_t &share);
     bool send_file(const siltstone::Range &file, std::size_t &share);

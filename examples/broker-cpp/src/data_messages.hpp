@@ -5,6 +5,18 @@
 
 namespace broker {
 
+/// A topic in a message of records. Its name gives way to its id in the same version of both kinds.
+template <typename Partition> struct TopicWithId {
+    std::string_view name;
+    Uuid topic_id{};
+    std::vector<Partition> partitions;
+    static void table(auto row) {
+        row(&TopicWithId::name, until(12));
+        row(&TopicWithId::topic_id, since(13));
+        row(&TopicWithId::partitions);
+    }
+};
+
 struct ProducePartition {
     std::int32_t index = 0;
     Bytes records;
@@ -14,16 +26,7 @@ struct ProducePartition {
     }
 };
 
-struct ProduceTopic {
-    std::string_view name;
-    Uuid topic_id{};
-    std::vector<ProducePartition> partitions;
-    static void table(auto row) {
-        row(&ProduceTopic::name, until(12));
-        row(&ProduceTopic::topic_id, since(13));
-        row(&ProduceTopic::partitions);
-    }
-};
+using ProduceTopic = TopicWithId<ProducePartition>;
 
 struct ProduceRequest {
     std::optional<std::string_view> transactional_id;
@@ -66,16 +69,7 @@ struct ProducePartitionResponse {
     }
 };
 
-struct ProduceTopicResponse {
-    std::string_view name;
-    Uuid topic_id{};
-    std::vector<ProducePartitionResponse> partitions;
-    static void table(auto row) {
-        row(&ProduceTopicResponse::name, until(12));
-        row(&ProduceTopicResponse::topic_id, since(13));
-        row(&ProduceTopicResponse::partitions);
-    }
-};
+using ProduceTopicResponse = TopicWithId<ProducePartitionResponse>;
 
 struct ProduceResponse {
     std::vector<ProduceTopicResponse> topics;
@@ -103,27 +97,9 @@ struct FetchPartition {
     }
 };
 
-struct FetchTopic {
-    std::string_view name;
-    Uuid topic_id{};
-    std::vector<FetchPartition> partitions;
-    static void table(auto row) {
-        row(&FetchTopic::name, until(12));
-        row(&FetchTopic::topic_id, since(13));
-        row(&FetchTopic::partitions);
-    }
-};
+using FetchTopic = TopicWithId<FetchPartition>;
 
-struct ForgottenTopic {
-    std::string_view name;
-    Uuid topic_id{};
-    std::vector<std::int32_t> partitions;
-    static void table(auto row) {
-        row(&ForgottenTopic::name, until(12));
-        row(&ForgottenTopic::topic_id, since(13));
-        row(&ForgottenTopic::partitions);
-    }
-};
+using ForgottenTopic = TopicWithId<std::int32_t>;
 
 struct FetchRequest {
     std::int32_t replica_id = -1;
@@ -180,16 +156,7 @@ struct FetchPartitionResponse {
     }
 };
 
-struct FetchTopicResponse {
-    std::string_view name;
-    Uuid topic_id{};
-    std::vector<FetchPartitionResponse> partitions;
-    static void table(auto row) {
-        row(&FetchTopicResponse::name, until(12));
-        row(&FetchTopicResponse::topic_id, since(13));
-        row(&FetchTopicResponse::partitions);
-    }
-};
+using FetchTopicResponse = TopicWithId<FetchPartitionResponse>;
 
 struct FetchResponse {
     std::int32_t throttle_time_ms = 0;
@@ -215,14 +182,7 @@ struct ListOffsetsPartition {
     }
 };
 
-struct ListOffsetsTopic {
-    std::string_view name;
-    std::vector<ListOffsetsPartition> partitions;
-    static void table(auto row) {
-        row(&ListOffsetsTopic::name);
-        row(&ListOffsetsTopic::partitions);
-    }
-};
+using ListOffsetsTopic = NamedTopic<ListOffsetsPartition>;
 
 struct ListOffsetsRequest {
     std::int32_t replica_id = -1;
@@ -250,14 +210,7 @@ struct ListOffsetsPartitionResponse {
     }
 };
 
-struct ListOffsetsTopicResponse {
-    std::string_view name;
-    std::vector<ListOffsetsPartitionResponse> partitions;
-    static void table(auto row) {
-        row(&ListOffsetsTopicResponse::name);
-        row(&ListOffsetsTopicResponse::partitions);
-    }
-};
+using ListOffsetsTopicResponse = NamedTopic<ListOffsetsPartitionResponse>;
 
 struct ListOffsetsResponse {
     std::int32_t throttle_time_ms = 0;

@@ -18,14 +18,15 @@ struct Fetching {
     std::int64_t bytes_found = 0;
     bool has_failed = false;
     std::vector<Partition *> partitions = {};
+    /// Those of the partition that was looked up last.
+    std::vector<silt_aborted_t> aborted = {};
 };
 
 } // namespace
 
 /// Looks up the bytes, and the aborted transactions among them.
 static silt_status_t locate(const Partition &partition, const FetchPartition &asked,
-                            const Fetching &fetching, siltstone::Range &range,
-                            std::vector<silt_aborted_t> &aborted) {
+                            Fetching &fetching, siltstone::Range &range) {
     silt_fetch_t fetch = {};
     fetch.log = partition.log.get();
     fetch.offset = asked.fetch_offset;
@@ -34,6 +35,7 @@ static silt_status_t locate(const Partition &partition, const FetchPartition &as
     fetch.up_to = fetching.is_committed ? SILT_UP_TO_LAST_STABLE : SILT_UP_TO_HIGH_WATERMARK;
     // The first batch of an answer is given whatever its size, so that every consumer gets on.
     fetch.flags = fetching.bytes_found == 0 ? SILT_FETCH_MIN_ONE : 0;
+    auto &aborted = fetching.aborted;
     aborted.resize(fetching.is_committed ? 16 : 0);
     for (;;) {
         fetch.aborted = aborted.data();
@@ -57,9 +59,8 @@ static silt_status_t locate(const Partition &partition, const FetchPartition &as
 static FetchPartitionResponse fetch_partition(const Partition &partition,
                                               const FetchPartition &asked, Fetching &fetching) {
     FetchPartitionResponse response;
-    std::vector<silt_aborted_t> aborted;
     silt_error_t error = SILT_ERROR_INIT;
-    error.code = locate(partition, asked, fetching, response.records, aborted);
+    error.code = locate(partition, asked, fetching, response.records);
     response.error_code = error_code_of(error);
     const silt_offsets_t offsets = partition.log.offsets();
     response.high_watermark = offsets.high_watermark;
@@ -67,7 +68,7 @@ static FetchPartitionResponse fetch_partition(const Partition &partition,
     response.log_start_offset = offsets.log_start_offset;
     if (fetching.is_committed) {
         response.aborted_transactions.emplace();
-        for (const silt_aborted_t &transaction : aborted) {
+        for (const silt_aborted_t &transaction : fetching.aborted) {
             response.aborted_transactions->push_back(
                 {transaction.producer_id, transaction.first_offset});
         }
@@ -82,8 +83,7 @@ static FetchTopicResponse fetch_topic(Broker &broker, const FetchTopic &asked, F
     FetchTopicResponse told;
     told.name = asked.name;
     told.topic_id = asked.topic_id;
-    const Topic *const topic =
-        asked.name.empty() ? broker.topics.find(asked.topic_id) : broker.topics.find(asked.name);
+    const Topic *const topic = broker.topics.find(asked.name, asked.topic_id);
     for (const FetchPartition &part : asked.partitions) {
         Partition *const partition = topic == nullptr ? nullptr : topic->find(part.index);
         if (partition == nullptr) {

@@ -71,10 +71,12 @@ void replace_file(const std::filesystem::path &path, std::string_view text) {
     sync_folder_of(path);
 }
 
-void remove_file(const std::filesystem::path &path) {
-    if (std::filesystem::remove(path)) {
+bool remove_file(const std::filesystem::path &path) {
+    const bool was_there = std::filesystem::remove(path);
+    if (was_there) {
         sync_folder_of(path);
     }
+    return was_there;
 }
 
 } // namespace broker

@@ -47,7 +47,7 @@ void write_all(int fd, std::string_view bytes);
 /// power cut, too.
 void replace_file(const std::filesystem::path &path, std::string_view text);
 
-/// Removes a file, if it is there, so that it stays away after a power cut.
-void remove_file(const std::filesystem::path &path);
+/// Removes a file so that it stays away after a power cut; whether it was there.
+bool remove_file(const std::filesystem::path &path);
 
 } // namespace broker

@@ -22,7 +22,7 @@ void flush_or_exit(siltstone::Log &log) {
 
 void Flusher::flush_later(siltstone::Log &log) {
     const std::lock_guard guard(mutex_);
-    waiting_.push_back(&log);
+    waiting_.insert(&log);
     has_work_.notify_one();
 }
 

@@ -3,8 +3,8 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <thread>
-#include <vector>
 
 #include <siltstone.hpp>
 
@@ -29,7 +29,8 @@ private:
 
     std::mutex mutex_;
     std::condition_variable_any has_work_;
-    std::vector<siltstone::Log *> waiting_;
+    /// Each once: a flush makes durable all that was appended before it.
+    std::set<siltstone::Log *> waiting_;
     std::jthread thread_;
 };
 

@@ -62,11 +62,7 @@ std::string LogDir::topic_id_of(const PartitionName &partition) const {
     return "";
 }
 
-bool LogDir::take_clean_mark() {
-    const bool is_clean = std::filesystem::exists(file(CLEAN_MARK));
-    remove_file(file(CLEAN_MARK));
-    return is_clean;
-}
+bool LogDir::take_clean_mark() { return remove_file(file(CLEAN_MARK)); }
 
 void LogDir::mark_clean() { replace_file(file(CLEAN_MARK), "{\"version\":0,\"brokerEpoch\":-1}"); }
 

@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
     broker::block_stop_signals();
     try {
         broker::Broker broker(*options);
-        broker::Server server(broker, *options);
+        broker::Server server(broker);
         std::printf("listening on %s:%d\n", broker.address.host.c_str(), broker.address.port);
         std::fflush(stdout);
         server.run();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdio>
 
 #include "errors.hpp"
 #include "handlers.hpp"

@@ -50,8 +50,7 @@ Answer<ProduceResponse> produce(Broker &broker, ProduceRequest &request, Call &)
     bool has_failed = false;
     const bool is_acks_valid = request.acks >= -1 && request.acks <= 1;
     for (const ProduceTopic &asked : request.topics) {
-        const Topic *const topic = asked.name.empty() ? broker.topics.find(asked.topic_id)
-                                                      : broker.topics.find(asked.name);
+        const Topic *const topic = broker.topics.find(asked.name, asked.topic_id);
         ProduceTopicResponse &told = response.topics.emplace_back();
         told.name = asked.name;
         told.topic_id = asked.topic_id;

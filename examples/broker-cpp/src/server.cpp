@@ -40,11 +40,12 @@ static Descriptor watch_stop_signals() {
     return Descriptor(checked(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
 }
 
-Server::Server(Broker &broker, const Options &options)
-    : broker_(broker), options_(options), epoll_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll")),
-      listener_(listen_at(options.listen)), signals_(watch_stop_signals()),
+Server::Server(Broker &broker)
+    : broker_(broker), epoll_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll")),
+      listener_(listen_at(broker.options.listen)), signals_(watch_stop_signals()),
       next_housekeeping_(Clock::now() + HOUSEKEEPING_INTERVAL),
       next_transaction_check_(Clock::now()) {
+    const Options &options = broker.options;
     broker_.address = options.advertise.value_or(address_of(listener_.get(), options.listen.host));
     watch(listener_.get(), LISTENER, EPOLLIN, EPOLL_CTL_ADD);
     watch(signals_.get(), SIGNALS, EPOLLIN, EPOLL_CTL_ADD);
@@ -108,7 +109,7 @@ void Server::accept_all() {
         if (socket.get() < 0) {
             return; // nobody waits, or there is no descriptor left, which the limit keeps away
         }
-        if (clients_.size() >= options_.connections_max) {
+        if (clients_.size() >= broker_.options.connections_max) {
             std::fprintf(stderr, "a connection beyond the limit was closed\n");
             continue;
         }
@@ -117,7 +118,7 @@ void Server::accept_all() {
         const ConnectionId id = next_id_++;
         const std::uint32_t events = EPOLLIN | EPOLLRDHUP;
         watch(socket.get(), id, events, EPOLL_CTL_ADD);
-        Client client{Connection(std::move(socket), options_.request_bytes_max)};
+        Client client{Connection(std::move(socket), broker_.options.request_bytes_max)};
         client.events = events;
         clients_.emplace(id, std::move(client));
     }
@@ -165,27 +166,25 @@ void Server::serve(ConnectionId id, Client &client) {
         if (!frame) {
             return;
         }
-        handle(id, client, *frame, true);
+        handle(id, client, *frame, std::nullopt);
     }
 }
 
-void Server::handle(ConnectionId id, Client &client, Bytes frame, bool may_wait) {
+/// The deadline is that of a fetch that has waited: it waits on, but not for longer than it said.
+void Server::handle(ConnectionId id, Client &client, Bytes frame,
+                    std::optional<Clock::time_point> deadline) {
     Call call;
-    call.may_wait = may_wait;
+    call.may_wait = !deadline || *deadline > Clock::now();
     client.connection.queue(answer(broker_, frame, call));
     touched_.insert(id);
     if (call.wait) {
-        wait(id, client, frame, std::move(*call.wait));
+        for (Partition *const partition : call.wait->partitions) {
+            partition->waiting.insert(id);
+        }
+        const auto until = deadline.value_or(Clock::now() + call.wait->time);
+        client.waiting = WaitingFetch{frame, until, std::move(call.wait->partitions)};
+        deadlines_.emplace(until, id);
     }
-}
-
-void Server::wait(ConnectionId id, Client &client, Bytes frame, Wait wait) {
-    for (Partition *const partition : wait.partitions) {
-        partition->waiting.insert(id);
-    }
-    const auto deadline = Clock::now() + wait.time;
-    client.waiting = WaitingFetch{frame, deadline, std::move(wait.partitions)};
-    deadlines_.emplace(deadline, id);
 }
 
 Server::WaitingFetch Server::wake(ConnectionId id, Client &client) {
@@ -199,10 +198,7 @@ Server::WaitingFetch Server::wake(ConnectionId id, Client &client) {
 
 /// Looks again at the fetches whose partitions have got something, or that have waited long enough.
 void Server::retry_fetches() {
-    std::unordered_set<ConnectionId> due;
-    for (const ConnectionId id : broker_.topics.take_woken()) {
-        due.insert(id);
-    }
+    auto due = broker_.topics.take_woken();
     const auto now = Clock::now();
     for (auto at = deadlines_.begin(); at != deadlines_.end() && at->first <= now; ++at) {
         due.insert(at->second);
@@ -213,13 +209,8 @@ void Server::retry_fetches() {
                 return;
             }
             const WaitingFetch fetch = wake(id, client);
-            handle(id, client, fetch.frame, fetch.deadline > now);
-            if (client.waiting) {
-                // It waits on, but not for longer than it has said.
-                deadlines_.erase({client.waiting->deadline, id});
-                client.waiting->deadline = fetch.deadline;
-                deadlines_.emplace(fetch.deadline, id);
-            } else {
+            handle(id, client, fetch.frame, fetch.deadline);
+            if (!client.waiting) {
                 has_request_.insert(id); // one that came behind it
             }
         });

@@ -18,7 +18,7 @@ void block_stop_signals();
 class Server {
 public:
     /// Listens, and says where in broker.address.
-    Server(Broker &broker, const Options &options);
+    explicit Server(Broker &broker);
 
     /// Until SIGTERM or SIGINT.
     void run();
@@ -46,8 +46,8 @@ private:
     void accept_all();
     void on_event(ConnectionId id, std::uint32_t events);
     void serve(ConnectionId id, Client &client);
-    void handle(ConnectionId id, Client &client, Bytes frame, bool may_wait);
-    void wait(ConnectionId id, Client &client, Bytes frame, Wait wait);
+    void handle(ConnectionId id, Client &client, Bytes frame,
+                std::optional<Clock::time_point> deadline);
     WaitingFetch wake(ConnectionId id, Client &client);
     void retry_fetches();
     void send_answers();
@@ -55,7 +55,6 @@ private:
     template <typename Function> void with_client(ConnectionId id, Function function);
 
     Broker &broker_;
-    const Options &options_;
     Descriptor epoll_;
     Descriptor listener_;
     Descriptor signals_;

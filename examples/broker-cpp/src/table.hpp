@@ -146,4 +146,14 @@ template <HasTable Struct> void write_value(Writer &out, Struct &value) {
     }
 }
 
+/// A topic in many messages, and something for each of its partitions.
+template <typename Partition> struct NamedTopic {
+    std::string_view name;
+    std::vector<Partition> partitions;
+    static void table(auto row) {
+        row(&NamedTopic::name);
+        row(&NamedTopic::partitions);
+    }
+};
+
 } // namespace broker

@@ -10,9 +10,8 @@ namespace broker {
 static constexpr std::size_t PARTITIONS_MAX = 10'000;
 
 Topics::Topics(LogDir &dir, bool flushes_before_ack)
-    : dir_(dir), flushes_before_ack_(flushes_before_ack), settings_(dir.topic_settings()),
-      recovery_points_(dir.recovery_points()), log_start_offsets_(dir.log_start_offsets()) {
-    const bool is_clean = dir_.take_clean_mark();
+    : dir_(dir), flushes_before_ack_(flushes_before_ack), settings_(dir.topic_settings()) {
+    const Start start{dir_.recovery_points(), dir_.log_start_offsets(), dir_.take_clean_mark()};
     std::map<std::string, std::int32_t> counts;
     std::map<std::string, Uuid> ids;
     for (const PartitionName &name : dir_.partitions()) {
@@ -29,7 +28,7 @@ Topics::Topics(LogDir &dir, bool flushes_before_ack)
         topics_by_id_[topic.id] = &topic;
         // Where a kill came between the folders of a new topic, the missing ones are made now.
         for (std::int32_t index = 0; index < count; index++) {
-            open(topic, index, is_clean);
+            open(topic, index, start);
         }
     }
 }
@@ -39,18 +38,18 @@ static std::int64_t offset_in(const Checkpoint &checkpoint, const PartitionName 
     return line == checkpoint.end() ? 0 : line->second;
 }
 
-void Topics::open(Topic &topic, std::int32_t index, bool is_clean) {
+void Topics::open(Topic &topic, std::int32_t index, const Start &start) {
     const PartitionName name{topic.name, index};
     std::vector<silt_config_t> configs;
     for (const auto &[setting, value] : settings_[topic.name]) {
         configs.push_back({setting.c_str(), value.c_str()});
     }
     silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
-    options.flags = is_clean ? 0 : SILT_LOG_UNCLEAN;
+    options.flags = start.is_clean ? 0 : SILT_LOG_UNCLEAN;
     options.configs = configs.data();
     options.config_count = static_cast<std::uint32_t>(configs.size());
-    options.recovery_point = offset_in(recovery_points_, name);
-    options.log_start_offset = offset_in(log_start_offsets_, name);
+    options.recovery_point = offset_in(start.recovery_points, name);
+    options.log_start_offset = offset_in(start.log_start_offsets, name);
     options.now_ms = now_ms();
     std::memcpy(options.topic_id, topic.id.data(), topic.id.size());
     siltstone::Log log(dir_.folder_of(name), &options);
@@ -68,6 +67,10 @@ const Topic *Topics::find(std::string_view name) const {
 const Topic *Topics::find(const Uuid &id) const {
     const auto topic = topics_by_id_.find(id);
     return topic == topics_by_id_.end() ? nullptr : topic->second;
+}
+
+const Topic *Topics::find(std::string_view name, const Uuid &id) const {
+    return name.empty() ? find(id) : find(name);
 }
 
 Partition *Topic::find(std::int32_t index) const {
@@ -94,7 +97,7 @@ const Topic &Topics::create(const std::string &name, std::int32_t partition_coun
         settings_[name] = settings;
         dir_.save(settings_);
         for (std::int32_t index = 0; index < partition_count; index++) {
-            open(topic, index, true);
+            open(topic, index, {});
         }
     } catch (...) {
         partition_count_ -= topic.partitions.size();
@@ -114,7 +117,7 @@ silt_appended_t Topics::append(Partition &partition, Bytes records, const silt_a
         return appended;
     }
     partition.log.set_high_watermark(appended.last_offset + 1);
-    woken_.insert(woken_.end(), partition.waiting.begin(), partition.waiting.end());
+    woken_.insert(partition.waiting.begin(), partition.waiting.end());
     if (flushes_before_ack_) {
         unflushed_.insert(&partition);
     } else if ((appended.flags & (SILT_APPENDED_ROLLED | SILT_APPENDED_FLUSH_DUE)) != 0) {
@@ -144,16 +147,18 @@ void Topics::keep_house() {
 }
 
 void Topics::save_checkpoints() {
+    Checkpoint recovery_points;
+    Checkpoint log_start_offsets;
     Checkpoint high_watermarks;
     for (const auto &[name, topic] : topics_) {
         for (const auto &partition : topic.partitions) {
             const silt_offsets_t offsets = partition->log.offsets();
-            recovery_points_[partition->name] = offsets.recovery_point;
-            log_start_offsets_[partition->name] = offsets.log_start_offset;
+            recovery_points[partition->name] = offsets.recovery_point;
+            log_start_offsets[partition->name] = offsets.log_start_offset;
             high_watermarks[partition->name] = offsets.high_watermark;
         }
     }
-    dir_.save(recovery_points_, log_start_offsets_, high_watermarks);
+    dir_.save(recovery_points, log_start_offsets, high_watermarks);
 }
 
 void Topics::stop() {

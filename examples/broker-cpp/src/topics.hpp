@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <unordered_set>
 
 #include "flusher.hpp"
 #include "log_dir.hpp"
@@ -40,6 +41,8 @@ public:
     const std::map<std::string, Topic, std::less<>> &all() const { return topics_; }
     const Topic *find(std::string_view name) const;
     const Topic *find(const Uuid &id) const;
+    /// By its name, or by its id where a request has no names.
+    const Topic *find(std::string_view name, const Uuid &id) const;
     Partition *find(std::string_view topic, std::int32_t index) const;
 
     /// How many partitions a new topic may have.
@@ -55,7 +58,7 @@ public:
     silt_appended_t append(Partition &partition, Bytes records, const silt_append_t &append);
 
     /// The connections whose fetches may have found something since the last call.
-    std::vector<ConnectionId> take_woken() { return std::exchange(woken_, {}); }
+    std::unordered_set<ConnectionId> take_woken() { return std::exchange(woken_, {}); }
 
     /// Makes durable what was appended, if that is asked for before it is acknowledged.
     void flush_before_ack();
@@ -67,18 +70,23 @@ public:
     void stop();
 
 private:
-    void open(Topic &topic, std::int32_t index, bool is_clean);
+    /// How logs are opened: what the last stop has left of them.
+    struct Start {
+        Checkpoint recovery_points = {};
+        Checkpoint log_start_offsets = {};
+        bool is_clean = true;
+    };
+
+    void open(Topic &topic, std::int32_t index, const Start &start);
     void save_checkpoints();
 
     LogDir &dir_;
     const bool flushes_before_ack_;
     Settings settings_;
-    Checkpoint recovery_points_;
-    Checkpoint log_start_offsets_;
     std::map<std::string, Topic, std::less<>> topics_;
     std::map<Uuid, Topic *> topics_by_id_;
     std::size_t partition_count_ = 0;
-    std::vector<ConnectionId> woken_;
+    std::unordered_set<ConnectionId> woken_;
     std::set<Partition *> unflushed_;
     /// Ends first: it looks at the logs.
     std::unique_ptr<Flusher> flusher_ = std::make_unique<Flusher>();

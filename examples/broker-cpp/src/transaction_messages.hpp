@@ -79,14 +79,7 @@ struct InitProducerIdResponse {
     }
 };
 
-struct TxnTopic {
-    std::string_view name;
-    std::vector<std::int32_t> partitions;
-    static void table(auto row) {
-        row(&TxnTopic::name);
-        row(&TxnTopic::partitions);
-    }
-};
+using TxnTopic = NamedTopic<std::int32_t>;
 
 struct AddPartitionsToTxnRequest {
     std::string_view transactional_id;
@@ -110,14 +103,7 @@ struct TxnPartitionResult {
     }
 };
 
-struct TxnTopicResult {
-    std::string_view name;
-    std::vector<TxnPartitionResult> partitions;
-    static void table(auto row) {
-        row(&TxnTopicResult::name);
-        row(&TxnTopicResult::partitions);
-    }
-};
+using TxnTopicResult = NamedTopic<TxnPartitionResult>;
 
 struct AddPartitionsToTxnResponse {
     std::int32_t throttle_time_ms = 0;

@@ -57,7 +57,9 @@ std::int64_t Transactions::new_producer_id() {
 
 std::int16_t Transactions::init(std::string_view transactional_id, std::int32_t timeout_ms,
                                 const ProducerIdentity &current, ProducerIdentity &given) {
-    if (transactional_id.empty() || transactions_.size() >= TRANSACTIONAL_IDS_MAX) {
+    const bool is_known = transactions_.contains(transactional_id);
+    if (transactional_id.empty() ||
+        (!is_known && transactions_.size() >= TRANSACTIONAL_IDS_MAX)) {
         return error_code::INVALID_REQUEST;
     }
     if (timeout_ms <= 0 || timeout_ms > TIMEOUT_MS_MAX) {
@@ -139,16 +141,14 @@ std::int16_t Transactions::end(std::string_view transactional_id, const Producer
 
 std::int16_t Transactions::check(std::string_view transactional_id,
                                  const ProducerIdentity &producer,
-                                 const PartitionName &partition) const {
-    const auto entry = transactions_.find(transactional_id);
-    if (entry == transactions_.end() || entry->second.producer_id != producer.producer_id) {
-        return error_code::INVALID_PRODUCER_ID_MAPPING;
+                                 const PartitionName &partition) {
+    Entry *entry = nullptr;
+    if (const auto error = find(transactional_id, producer, entry); error != error_code::NONE) {
+        // A partition knows epochs alone.
+        return error == error_code::PRODUCER_FENCED ? error_code::INVALID_PRODUCER_EPOCH : error;
     }
-    if (entry->second.producer_epoch != producer.producer_epoch) {
-        return error_code::INVALID_PRODUCER_EPOCH;
-    }
-    const bool is_part =
-        entry->second.state == ONGOING && entry->second.partitions.contains(partition);
+    const Transaction &transaction = entry->second;
+    const bool is_part = transaction.state == ONGOING && transaction.partitions.contains(partition);
     return is_part ? error_code::NONE : error_code::INVALID_TXN_STATE;
 }
 

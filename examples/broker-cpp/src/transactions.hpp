@@ -64,7 +64,7 @@ public:
 
     /// Whether the producer may write to a partition as part of its transaction.
     std::int16_t check(std::string_view transactional_id, const ProducerIdentity &producer,
-                       const PartitionName &partition) const;
+                       const PartitionName &partition);
 
     /// Aborts what has been open for longer than its producer has said: once in a while.
     void abort_expired();

@@ -130,10 +130,8 @@ std::vector<std::byte> Writer::bytes() && {
 
 std::vector<Chunk> Writer::frame() && {
     done_.push_back(Chunk{std::move(bytes_), {}});
-    Writer size;
-    size.integer(static_cast<std::uint32_t>(memory_ - 4 + file_bytes_));
-    const auto bytes = std::move(size).bytes();
-    std::memcpy(done_.front().bytes.data(), bytes.data(), bytes.size());
+    const auto size = big_endian(static_cast<std::uint32_t>(memory_ - 4 + file_bytes_));
+    std::memcpy(done_.front().bytes.data(), size.data(), size.size());
     return std::move(done_);
 }
 

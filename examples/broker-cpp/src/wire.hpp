@@ -29,6 +29,17 @@ class Malformed : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+template <std::integral Integer>
+std::array<std::byte, sizeof(Integer)> big_endian(Integer value) {
+    const auto bits = static_cast<std::make_unsigned_t<Integer>>(value);
+    std::array<std::byte, sizeof(Integer)> bytes;
+    for (std::size_t at = 0; at < bytes.size(); at++) {
+        const std::size_t shift = 8 * (bytes.size() - 1 - at);
+        bytes[at] = static_cast<std::byte>(std::uint64_t{bits} >> shift);
+    }
+    return bytes;
+}
+
 /// The version of a message, and whether it is a flexible one.
 struct Version {
     std::int16_t number = 0;
@@ -92,15 +103,7 @@ class Writer {
 public:
     explicit Writer(Version version = {}) : version(version) {}
 
-    template <std::integral Integer> void integer(Integer value) {
-        const auto bits = static_cast<std::make_unsigned_t<Integer>>(value);
-        std::array<std::byte, sizeof(Integer)> bytes;
-        for (std::size_t at = 0; at < bytes.size(); at++) {
-            const std::size_t shift = 8 * (bytes.size() - 1 - at);
-            bytes[at] = static_cast<std::byte>(std::uint64_t{bits} >> shift);
-        }
-        append(bytes);
-    }
+    template <std::integral Integer> void integer(Integer value) { append(big_endian(value)); }
 
     void unsigned_varint(std::uint32_t value);
     void string(std::optional<std::string_view> text);

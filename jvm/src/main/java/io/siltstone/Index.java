@@ -29,6 +29,13 @@ public final class Index implements AutoCloseable {
 
     private static final int READ_ONLY = 1;
     private static final int SHORT_BUFFER = Kind.SHORT_BUFFER.code();
+    private static final long ENTRY_COUNT = Layouts.at(Layouts.INDEX_COUNTERS, "entry_count");
+    private static final long MAX_ENTRIES = Layouts.at(Layouts.INDEX_COUNTERS, "max_entries");
+    private static final long FILE_SIZE_BYTES =
+            Layouts.at(Layouts.INDEX_COUNTERS, "file_size_bytes");
+    private static final long LAST_OFFSET = Layouts.at(Layouts.INDEX_COUNTERS, "last_offset");
+    private static final long LAST_TIMESTAMP_MS =
+            Layouts.at(Layouts.INDEX_COUNTERS, "last_timestamp_ms");
 
     private final long object;
 
@@ -142,17 +149,13 @@ public final class Index implements AutoCloseable {
     public void appendAborted(
             Path path, long producerId, long firstOffset, long lastOffset,
             long lastStableOffset) {
-        at(path, (index, name, scratch) -> {
-            try (Arena arena = Arena.ofConfined()) {
-                MemorySegment entry = arena.allocate(Layouts.ABORTED_ENTRY);
-                entry.setAtIndex(JAVA_LONG, 0, producerId);
-                entry.setAtIndex(JAVA_LONG, 1, firstOffset);
-                entry.setAtIndex(JAVA_LONG, 2, lastOffset);
-                entry.setAtIndex(JAVA_LONG, 3, lastStableOffset);
-                return (int) Native.INDEX_APPEND_ABORTED.invokeExact(
-                        index, name, entry, scratch.error);
-            }
-        });
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment name = pathOrNull(arena, path);
+            MemorySegment entry = arena.allocateFrom(
+                    JAVA_LONG, producerId, firstOffset, lastOffset, lastStableOffset);
+            call((index, scratch) -> (int) Native.INDEX_APPEND_ABORTED.invokeExact(
+                    index, name, entry, scratch.error));
+        }
     }
 
     /**
@@ -183,14 +186,11 @@ public final class Index implements AutoCloseable {
 
     /** Gives the file another length, and writes what was appended; whether it is another one. */
     public boolean resize(Path path, int sizeBytes) {
-        int[] isChanged = new int[1];
-        at(path, (index, name, scratch) -> {
-            int status = (int) Native.INDEX_RESIZE.invokeExact(
-                    index, name, sizeBytes, scratch.first, scratch.error);
-            isChanged[0] = scratch.firstInt();
-            return status;
-        });
-        return isChanged[0] != 0;
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment name = pathOrNull(arena, path);
+            return flag((index, scratch) -> (int) Native.INDEX_RESIZE.invokeExact(
+                    index, name, sizeBytes, scratch.first, scratch.error));
+        }
     }
 
     /** The same, to the size of the entries. */
@@ -213,31 +213,31 @@ public final class Index implements AutoCloseable {
 
     /** How many entries an offset or time index has. */
     public long entryCount() {
-        return counter("entry_count");
+        return counter(ENTRY_COUNT);
     }
 
     /** How many fit. */
     public long maxEntries() {
-        return counter("max_entries");
+        return counter(MAX_ENTRIES);
     }
 
     /** The size of the file as it was set or found last. */
     public long fileSizeBytes() {
-        return counter("file_size_bytes");
+        return counter(FILE_SIZE_BYTES);
     }
 
     /** The last offset; the base offset when there is no entry. */
     public long lastOffset() {
-        return counter("last_offset");
+        return counter(LAST_OFFSET);
     }
 
     /** The last timestamp of a time index; -1 when there is no entry. */
     public long lastTimestampMs() {
-        return counter("last_timestamp_ms");
+        return counter(LAST_TIMESTAMP_MS);
     }
 
     @SuppressWarnings("restricted")
-    private long counter(String name) {
+    private long counter(long field) {
         long[] address = new long[1];
         call((index, scratch) -> {
             int status = (int) Native.INDEX_COUNTERS.invokeExact(
@@ -248,7 +248,7 @@ public final class Index implements AutoCloseable {
         try {
             return MemorySegment.ofAddress(address[0])
                     .reinterpret(Layouts.INDEX_COUNTERS.byteSize())
-                    .get(JAVA_LONG, Layouts.at(Layouts.INDEX_COUNTERS, name));
+                    .get(JAVA_LONG, field);
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -262,9 +262,13 @@ public final class Index implements AutoCloseable {
 
     private void at(Path path, AtPath body) {
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment name = path == null ? MemorySegment.NULL : Memory.path(arena, path);
+            MemorySegment name = pathOrNull(arena, path);
             call((index, scratch) -> body.run(index, name, scratch));
         }
+    }
+
+    private static MemorySegment pathOrNull(Arena arena, Path path) {
+        return path == null ? MemorySegment.NULL : Memory.path(arena, path);
     }
 
     private boolean flag(Handle.Body body) {

@@ -40,7 +40,7 @@ final class Layouts {
 
     static final StructLayout APPEND = struct("silt_append_t",
             i32("struct_size"), i32("leader_epoch"), i64("now_ms"), i32("origin"),
-            i32("transaction_version"));
+            i32("transaction_version"), i64("verification"));
 
     static final StructLayout APPENDED = struct("silt_appended_t",
             i32("struct_size"), i32("flags"), i64("first_offset"), i64("last_offset"),

@@ -14,6 +14,13 @@ import java.nio.file.Path;
 public final class Log implements AutoCloseable {
     private static final int SHORT_BUFFER = Kind.SHORT_BUFFER.code();
     private static final int NOT_FOUND = Kind.NOT_FOUND.code();
+    private static final int EPOCH_BUMPS = 1;
+    private static final long LEADER_EPOCH = Layouts.at(Layouts.APPEND, "leader_epoch");
+    private static final long NOW_MS = Layouts.at(Layouts.APPEND, "now_ms");
+    private static final long ORIGIN = Layouts.at(Layouts.APPEND, "origin");
+    private static final long TRANSACTION_VERSION =
+            Layouts.at(Layouts.APPEND, "transaction_version");
+    private static final long VERIFICATION = Layouts.at(Layouts.APPEND, "verification");
 
     private final Handle handle;
 
@@ -67,23 +74,48 @@ public final class Log implements AutoCloseable {
      * Appends what a producer has sent: one batch, which gets its offsets, leader epoch and, where
      * the topic says so, timestamp in {@code records} itself. When it is refused, neither the log
      * nor {@code records} changes, and {@link SiltstoneException#detail()} says why.
+     *
+     * @param transactionVersion of who wrote a marker: 1 or 2; 0 when it is not known
      */
     public void appendLeader(
             MemorySegment records, int leaderEpoch, long nowMs, Origin origin,
             int transactionVersion, Appended out) {
+        appendLeader(records, leaderEpoch, nowMs, origin, transactionVersion, 0, out);
+    }
+
+    /** The same for a batch whose transaction {@link #startVerification} has a number for. */
+    public void appendLeader(
+            MemorySegment records, int leaderEpoch, long nowMs, Origin origin,
+            int transactionVersion, long verification, Appended out) {
         MemorySegment bytes = Memory.output(records);
         MemorySegment result = out.memory();
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment request = arena.allocate(Layouts.APPEND);
-            request.set(JAVA_INT, 0, Math.toIntExact(Layouts.APPEND.byteSize()));
-            request.set(JAVA_INT, Layouts.at(Layouts.APPEND, "leader_epoch"), leaderEpoch);
-            request.set(JAVA_LONG, Layouts.at(Layouts.APPEND, "now_ms"), nowMs);
-            request.set(JAVA_INT, Layouts.at(Layouts.APPEND, "origin"), origin.ordinal());
-            request.set(JAVA_INT, Layouts.at(Layouts.APPEND, "transaction_version"),
-                    transactionVersion);
-            handle.call((log, scratch) -> (int) Native.LOG_APPEND_LEADER.invokeExact(
-                    log, bytes, bytes.byteSize(), request, result, scratch.error));
-        }
+        int from = origin.ordinal();
+        handle.call((log, scratch) -> {
+            MemorySegment request = scratch.append;
+            request.set(JAVA_INT, LEADER_EPOCH, leaderEpoch);
+            request.set(JAVA_LONG, NOW_MS, nowMs);
+            request.set(JAVA_INT, ORIGIN, from);
+            request.set(JAVA_INT, TRANSACTION_VERSION, transactionVersion);
+            request.set(JAVA_LONG, VERIFICATION, verification);
+            return (int) Native.LOG_APPEND_LEADER.invokeExact(
+                    log, bytes, bytes.byteSize(), request, result, scratch.error);
+        });
+    }
+
+    /**
+     * What comes before the first batch of a producer's transaction, which is refused without it:
+     * the coordinator is asked whether the transaction is open and has this partition, and the
+     * batch is appended with the number that this gives. A marker that comes in between ends the
+     * verification. 0: the transaction is open in this log, and nothing is to be asked.
+     *
+     * @param epochBumps whether the producer gets a new epoch with each transaction
+     */
+    public long startVerification(
+            long producerId, int baseSequence, int producerEpoch, boolean epochBumps, long nowMs) {
+        int flags = epochBumps ? EPOCH_BUMPS : 0;
+        return number((log, scratch) -> (int) Native.LOG_START_VERIFICATION.invokeExact(
+                log, producerId, baseSequence, producerEpoch, flags, nowMs, scratch.first,
+                scratch.error));
     }
 
     /** Appends what a leader has sent, offsets and all; the bytes are written as they are. */

@@ -50,6 +50,8 @@ final class Native {
     static final MethodHandle LOG_CLOSE = procedure("silt_log_close", OBJECT);
     static final MethodHandle LOG_APPEND_LEADER = function("silt_log_append_leader",
             I32, OBJECT, POINTER, I64, POINTER, POINTER, POINTER);
+    static final MethodHandle LOG_START_VERIFICATION = function("silt_log_start_verification",
+            I32, OBJECT, I64, I32, I32, I32, I64, POINTER, POINTER);
     static final MethodHandle LOG_APPEND_FOLLOWER = function("silt_log_append_follower",
             I32, OBJECT, POINTER, I64, I32, I64, POINTER, POINTER);
     static final MethodHandle LOG_FLUSH = function("silt_log_flush", I32, OBJECT, I64, POINTER);

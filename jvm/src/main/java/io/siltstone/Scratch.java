@@ -4,7 +4,9 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
@@ -17,6 +19,10 @@ final class Scratch {
     private static final int STRIDE = 16;
     private static final AtomicReferenceArray<Scratch> POOL =
             new AtomicReferenceArray<>(SLOTS * STRIDE);
+
+    private static final StructLayout SCRATCH = MemoryLayout.structLayout(
+            Layouts.ERROR.withName("error"), JAVA_LONG.withName("first"),
+            JAVA_LONG.withName("second"), Layouts.APPEND.withName("append"));
 
     private static final long CODE = Layouts.at(Layouts.ERROR, "code");
     private static final long ERRNO = Layouts.at(Layouts.ERROR, "os_errno");
@@ -37,14 +43,18 @@ final class Scratch {
     final MemorySegment first;
     /** Room for a second one. */
     final MemorySegment second;
+    /** A {@code silt_append_t}. */
+    final MemorySegment append;
 
     /** Of the garbage collector's arena: no call has to count its users. */
     Scratch() {
-        MemorySegment memory = Arena.ofAuto().allocate(Layouts.ERROR.byteSize() + 16, 8);
-        error = memory.asSlice(0, Layouts.ERROR.byteSize());
-        error.set(JAVA_INT, 0, Math.toIntExact(Layouts.ERROR.byteSize()));
-        first = memory.asSlice(Layouts.ERROR.byteSize(), 8);
-        second = memory.asSlice(Layouts.ERROR.byteSize() + 8, 8);
+        MemorySegment memory = Arena.ofAuto().allocate(SCRATCH);
+        error = memory.asSlice(Layouts.at(SCRATCH, "error"), Layouts.ERROR);
+        error.set(JAVA_INT, 0, Math.toIntExact(error.byteSize()));
+        first = memory.asSlice(Layouts.at(SCRATCH, "first"), JAVA_LONG);
+        second = memory.asSlice(Layouts.at(SCRATCH, "second"), JAVA_LONG);
+        append = memory.asSlice(Layouts.at(SCRATCH, "append"), Layouts.APPEND);
+        append.set(JAVA_INT, 0, Math.toIntExact(append.byteSize()));
     }
 
     private static int slot() {

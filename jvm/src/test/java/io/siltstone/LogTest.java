@@ -2,9 +2,11 @@ package io.siltstone;
 
 import static io.siltstone.Samples.batch;
 import static io.siltstone.Samples.fill;
+import static io.siltstone.Samples.inTransaction;
 import static io.siltstone.Samples.offsets;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -21,6 +23,8 @@ import org.junit.jupiter.api.io.TempDir;
 class LogTest {
     private static final UUID ID = new UUID(7, 8);
     private static final int OUT_OF_ORDER_SEQUENCE = 45;
+    private static final int INVALID_PRODUCER_EPOCH = 47;
+    private static final int INVALID_TXN_STATE = 48;
     private static final long EPOCH_POSITION = 15;
     private static final int UNEXPECTED_APPEND_OFFSET = 1001;
 
@@ -148,6 +152,30 @@ class LogTest {
                     () -> log.appendLeader(fixed, 0, 0, Origin.CLIENT, 0, appended));
             log.appendFollower(Arena.ofAuto().allocate(0), 0, 0, appended);
             assertEquals(-1, appended.lastOffset());
+        }
+    }
+
+    @Test
+    void aTransactionBeginsWhenItWasVerified() {
+        try (Log log = open("verified-0")) {
+            Appended appended = new Appended();
+            var failure = fails(Kind.CONFLICT, () -> log.appendLeader(
+                    inTransaction(9, 0), 0, 0, Origin.CLIENT, 0, appended));
+            assertEquals(INVALID_TXN_STATE, failure.detail());
+            long verification = log.startVerification(9, 0, 0, false, 0);
+            assertNotEquals(0, verification);
+            fails(Kind.CONFLICT, () -> log.appendLeader(
+                    inTransaction(9, 0), 0, 0, Origin.CLIENT, 0, verification + 1, appended));
+            assertEquals(0, offsets(log).logEndOffset());
+            log.appendLeader(inTransaction(9, 0), 0, 0, Origin.CLIENT, 0, verification, appended);
+            assertEquals(0, log.startVerification(9, 1, 0, false, 0));
+            log.appendLeader(inTransaction(9, 1), 0, 0, Origin.CLIENT, 0, appended);
+            log.setHighWatermark(2);
+            assertEquals(2, offsets(log).logEndOffset());
+            assertEquals(0, offsets(log).lastStableOffset());
+            failure = fails(Kind.CONFLICT, () -> log.startVerification(9, 0, -1, true, 0));
+            assertEquals(INVALID_PRODUCER_EPOCH, failure.detail());
+            fails(Kind.INVALID_ARGUMENT, () -> log.startVerification(9, 0, 1 << 15, false, 0));
         }
     }
 

@@ -14,6 +14,7 @@ public final class Samples {
     private static final ValueLayout.OfShort I16 =
             ValueLayout.JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
 
+    private static final short TRANSACTIONAL = 0x10;
     /** The size of a value. */
     static final int VALUE_SIZE = 40;
     /** The size of a batch. */
@@ -40,8 +41,20 @@ public final class Samples {
         byte[] head = {2 * (6 + VALUE_SIZE), 0, 0, 0, 1, 2 * VALUE_SIZE};
         batch.asSlice(61, head.length).copyFrom(MemorySegment.ofArray(head));
         batch.set(ValueLayout.JAVA_BYTE, SIZE - 1, (byte) 0);
-        batch.set(I32, 17, Bytes.crc32c(0, batch.asSlice(21)));
+        seal(batch);
         return batch;
+    }
+
+    /** The same as part of the producer's transaction. */
+    static MemorySegment inTransaction(long producerId, int sequence) {
+        MemorySegment batch = batch(0, 1000, producerId, sequence);
+        batch.set(I16, 21, TRANSACTIONAL);
+        seal(batch);
+        return batch;
+    }
+
+    private static void seal(MemorySegment batch) {
+        batch.set(I32, 17, Bytes.crc32c(0, batch.asSlice(21)));
     }
 
     /** Appends so many batches of a record, a millisecond each, from 1000 on. */

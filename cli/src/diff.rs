@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use siltstone::dir::files::CLEANER_FILE;
+use siltstone::dir::files::{CLEANER_FILE, read_offsets};
 use siltstone::log::compare::{BatchMark, Comparison, Parting, Replica};
 use siltstone::log::{LogFacts, compare_logs};
-use siltstone::state::OffsetCheckpoint;
 use siltstone::{Error, Kind, Result};
 
 use crate::Outcome;
@@ -55,9 +54,6 @@ pub(crate) struct DiffArgs {
     #[arg(long)]
     json: bool,
 }
-
-/// A checkpoint of a million partitions is smaller.
-const CHECKPOINT_BYTES_MAX: u64 = 64 << 20;
 
 /// Two directories of the same partition.
 struct Pair {
@@ -178,9 +174,7 @@ impl Pair {
     fn cleaned_to(&self, session: &Session) -> i64 {
         let of = |path: &Path| {
             let folder = PartitionDir::at(path).folder?;
-            let file = path.parent()?.join(CLEANER_FILE);
-            let bytes = session.storage().read(&file, CHECKPOINT_BYTES_MAX).ok()?;
-            let checkpoint = OffsetCheckpoint::parse(&bytes).ok()?;
+            let checkpoint = read_offsets(session.storage(), path.parent()?, CLEANER_FILE).ok()?;
             checkpoint.get(&folder.topic, folder.partition)
         };
         of(&self.a).max(of(&self.b)).unwrap_or(0)

@@ -4,7 +4,6 @@
 //! what it says about the bytes comes from the engine. Standard output is the result, standard
 //! error is progress and errors.
 
-mod checkpoint;
 mod completions;
 mod diff;
 mod dump;

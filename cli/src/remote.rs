@@ -1,5 +1,6 @@
 //! What is in remote storage, as `--remote` names it?
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub(crate) struct Remote {
     target: Arc<dyn ObjectTarget>,
     layout: ObjectLayout,
     inventory: RemoteInventory,
+    /// The partitions by topic and number: more than one where a topic was made anew.
+    by_name: HashMap<(String, i32), Vec<RemotePartition>>,
 }
 
 impl Remote {
@@ -48,7 +51,12 @@ impl Remote {
             let example = "kafka-tiered-storage/TOPIC-N-TOPICID/OFFSET-SEGMENTID.log";
             complain(&format_args!("--remote: no uploaded segment is there, such as {example}"));
         }
-        Ok(Remote { target, layout, inventory })
+        let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
+        for partition in inventory.partitions.keys() {
+            let name = (partition.topic.clone(), partition.partition);
+            by_name.entry(name).or_default().push(partition.clone());
+        }
+        Ok(Remote { target, layout, inventory, by_name })
     }
 
     /// As the engine takes it.
@@ -62,11 +70,9 @@ impl Remote {
         folder: &FolderName,
         topic_id: Option<Uuid>,
     ) -> Result<Option<&RemotePartition>> {
-        let mut found = self.inventory.partitions.keys().filter(|it| {
-            it.topic == folder.topic
-                && it.partition == folder.partition
-                && topic_id.is_none_or(|id| id == it.topic_id)
-        });
+        let named = self.by_name.get(&(folder.topic.clone(), folder.partition));
+        let is_meant = |it: &&RemotePartition| topic_id.is_none_or(|id| id == it.topic_id);
+        let mut found = named.into_iter().flatten().filter(is_meant);
         let first = found.next();
         if first.is_some() && found.next().is_some() {
             let why = format!(
@@ -79,25 +85,27 @@ impl Remote {
         Ok(first)
     }
 
-    /// The segments of a partition, as far as their parts tell.
-    pub(crate) fn segments(&self, partition: &RemotePartition) -> Result<Vec<RemoteSegment>> {
+    /// The segments of a partition whose copy was finished: nobody can read of others. What lacks a
+    /// part by the listing is not looked into.
+    pub(crate) fn finished(&self, partition: &RemotePartition) -> Result<Vec<RemoteSegment>> {
         let parts = self.inventory.partitions.get(partition).into_iter().flatten();
-        let readings = parts.map(|parts| parts.read(&*self.target, &self.layout));
-        readings.filter_map(|reading| reading.map(|it| it.segment).transpose()).collect()
+        let whole = parts.filter(|parts| parts.missing().next().is_none());
+        let read = whole.map(|parts| parts.segment(&*self.target, &self.layout));
+        let mut segments = read.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
+        // A part may have gone since.
+        segments.retain(|segment| segment.state == RemoteSegmentState::CopyFinished);
+        Ok(segments)
     }
 
     /// The last offset of a partition that is copied, as its own leader epochs and its end have it;
     /// -1 for none.
     pub(crate) fn copied_offset(
         &self,
-        folder: &FolderName,
-        topic_id: Option<Uuid>,
+        partition: &RemotePartition,
         epochs: &LeaderEpochs,
         log_end_offset: i64,
     ) -> Result<i64> {
-        let Some(partition) = self.find(folder, topic_id)? else { return Ok(-1) };
-        let mut segments = self.segments(partition)?;
-        segments.retain(|segment| segment.state == RemoteSegmentState::CopyFinished);
+        let segments = self.finished(partition)?;
         let highest_of = |epoch| segments.iter().filter_map(|it| it.last_offset_of(epoch)).max();
         let highest = highest_remote(epochs, log_end_offset, highest_of);
         Ok(highest.map_or(-1, |highest| highest.offset))

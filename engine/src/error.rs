@@ -113,6 +113,12 @@ impl Error {
         self
     }
 
+    /// The same, for each of those that one error is told to: its kind and all that it says.
+    #[must_use]
+    pub(crate) fn copy(&self) -> Self {
+        Error::new(self.kind(), self.to_string())
+    }
+
     /// What kind of error it is.
     #[must_use]
     pub fn kind(&self) -> Kind {

@@ -16,5 +16,5 @@ mod versions;
 
 pub use disk::RemoteDisk;
 pub use options::StoreOptions;
-pub use place::{Place, is_url};
+pub use place::Place;
 pub use store::RemoteStore;

@@ -6,13 +6,12 @@ use url::Url;
 
 use crate::failure::without_secrets;
 
-/// The schemes of URLs that name something in a store.
-const SCHEMES: [&str; 12] =
-    ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "file", "memory"];
+/// The schemes of URLs that name something in a store, or on this machine's disk.
+const SCHEMES: [&str; 11] =
+    ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "file"];
 
 /// Whether a text is a URL of a store, and not a path.
-#[must_use]
-pub fn is_url(text: &str) -> bool {
+fn is_url(text: &str) -> bool {
     let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     scheme.is_some_and(|scheme| SCHEMES.contains(&scheme.as_str()))
 }
@@ -35,7 +34,7 @@ impl Place {
             Error::new(Kind::InvalidArgument, without_secrets(&format!("{text}: {why}")))
         };
         let url = Url::parse(text).map_err(|error| refuse(format!("not a URL: {error}")))?;
-        if !is_url(text) || url.scheme() == "memory" {
+        if !is_url(text) {
             let why = format!("no store is known for {}:// (s3, gs, az, https)", url.scheme());
             return Err(refuse(why));
         }

@@ -76,12 +76,11 @@ fn run(mut command: Command, verb: &str, paths: &[&Path]) -> Outcome {
 
 /// The line about a partition.
 fn partition(outcome: &Outcome, name: &str) -> Value {
-    let lines = outcome.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let is_meant = |line: &Value| {
         let path = line["path"].as_str().unwrap_or_default();
         line["type"] == "partition" && path.ends_with(name)
     };
-    let found = lines.into_iter().find(is_meant);
+    let found = outcome.json_lines().into_iter().find(is_meant);
     found.unwrap_or_else(|| panic!("nothing of {name}: {outcome:?}"))
 }
 

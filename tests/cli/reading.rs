@@ -10,10 +10,7 @@ pub fn lines<A: AsRef<OsStr>>(verb: &str, arguments: &[A]) -> (Vec<Value>, Outco
     let head = [verb, "--json"].map(OsStr::new);
     let outcome = tool::run(head.into_iter().chain(arguments.iter().map(AsRef::as_ref)));
     assert!(outcome.is_healthy(), "{outcome:?}");
-    let parsed = outcome.stdout.lines().map(|line| {
-        serde_json::from_str(line).unwrap_or_else(|error| panic!("{verb}: {error}: {line}"))
-    });
-    (parsed.collect(), outcome)
+    (outcome.json_lines(), outcome)
 }
 
 /// The lines of one type.

@@ -20,11 +20,6 @@ fn rebuild(remote: &Path, logs: &Path, more: &[&str]) -> Outcome {
     run(arguments)
 }
 
-fn lines(outcome: &Outcome) -> Vec<Value> {
-    let lines = outcome.stdout.lines();
-    lines.map(|line| serde_json::from_str(line).expect("an object a line")).collect()
-}
-
 /// An object of the only upload of a segment.
 fn object(remote: &Path, topic: &str, start: i64, suffix: &str) -> Vec<u8> {
     fs::read(object_path(remote, topic, start, suffix)).expect("bytes")
@@ -53,14 +48,14 @@ fn replicas_begin_behind_what_kafka_uploaded() {
     let named = ["--partition", "tier-a-0", "--partition", "tier-c-0"];
     let dry = rebuild(&kit.remote(), logs.path(), &[&named[..], &["--dry-run"]].concat());
     assert_eq!(dry.code, Some(0), "{dry:?}");
-    let planned: Vec<_> = lines(&dry).iter().map(|line| line["status"].clone()).collect();
+    let planned: Vec<_> = dry.json_lines().iter().map(|line| line["status"].clone()).collect();
     assert_eq!(planned, ["planned", "planned"]);
     assert_eq!(fs::read_dir(logs.path()).expect("a directory").count(), 1, "something is written");
 
     let outcome = rebuild(&kit.remote(), logs.path(), &named);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     for (line, (topic, start, next)) in
-        lines(&outcome).iter().zip([("tier-a", 179, 279), ("tier-c", 189, 293)])
+        outcome.json_lines().iter().zip([("tier-a", 179, 279), ("tier-c", 189, 293)])
     {
         assert_eq!((&line["status"], &line["next_offset"]), (&"rebuilt".into(), &next.into()));
         let dir = logs.path().join(format!("{topic}-0"));
@@ -80,7 +75,7 @@ fn replicas_begin_behind_what_kafka_uploaded() {
     assert_eq!(verified.code, Some(0), "{verified:?}");
     let again = rebuild(&kit.remote(), logs.path(), &[]);
     assert_eq!(
-        (again.code, lines(&again).len()),
+        (again.code, again.json_lines().len()),
         (Some(0), 2),
         "empty ones are rebuilt by default"
     );
@@ -89,7 +84,7 @@ fn replicas_begin_behind_what_kafka_uploaded() {
     let later = logs.path().join("tier-b-0");
     fs::create_dir(&later).expect("a directory");
     fs::write(later.join("00000000000000000500.log"), b"").expect("a log");
-    assert_eq!(lines(&rebuild(&kit.remote(), logs.path(), &[])).len(), 2);
+    assert_eq!(rebuild(&kit.remote(), logs.path(), &[]).json_lines().len(), 2);
 
     // Behind an earlier segment.
     let more = ["--partition", "tier-a-0", "--start-offset", "100", "--log-start-offset", "7"];
@@ -105,7 +100,7 @@ fn replicas_with_records_are_left_alone_unless_they_are_named() {
     let kit = Kit::open("tiered").state("clean").unpack();
     let before = siltstone_tests::file_sums(&kit.partition("tier-a-0"));
     let outcome = rebuild(&kit.remote(), &kit.data(), &[]);
-    assert_eq!((outcome.code, lines(&outcome).len()), (Some(0), 0), "{outcome:?}");
+    assert_eq!((outcome.code, outcome.json_lines().len()), (Some(0), 0), "{outcome:?}");
     assert_eq!(siltstone_tests::file_sums(&kit.partition("tier-a-0")), before);
     assert!(has_clean_marker(&kit.data()));
     let outcome = rebuild(&kit.remote(), &kit.data(), &["--partition", "tier-a-0"]);
@@ -135,7 +130,7 @@ fn a_folder_that_cannot_be_looked_at_is_told_and_the_others_are_rebuilt() {
     break_id("other-0");
     let statuses = |outcome: &Outcome| -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
-        let lines = lines(outcome).into_iter();
+        let lines = outcome.json_lines().into_iter();
         lines.map(|line| (text(&line["topic_partition"]), text(&line["status"]))).collect()
     };
     for (more, status) in [(&["--dry-run"][..], "planned"), (&[], "rebuilt")] {
@@ -144,7 +139,7 @@ fn a_folder_that_cannot_be_looked_at_is_told_and_the_others_are_rebuilt() {
         let expected = [("tier-a-0", status), ("tier-b-0", "failed"), ("tier-c-0", status)];
         let expected = expected.map(|(name, status)| (name.to_owned(), status.to_owned()));
         assert_eq!(statuses(&outcome), expected);
-        let failed = &lines(&outcome)[1];
+        let failed = &outcome.json_lines()[1];
         assert!(failed["error"].as_str().expect("a reason").contains("partition.metadata"));
         assert_eq!((&failed["log_start_offset"], &failed["segment"]), (&Value::Null, &Value::Null));
     }
@@ -237,7 +232,7 @@ fn replicas_that_kafka_rebuilt_are_found_to_have_forgotten_producers() {
             leader.remote().as_os_str(),
             data.as_os_str(),
         ]);
-        let lines = lines(&outcome).into_iter();
+        let lines = outcome.json_lines().into_iter();
         let remote = lines.filter(|line| line["type"] == "remote").flat_map(|line| {
             let problems = line["problems"].as_array().expect("problems").clone();
             problems.into_iter().map(move |it| (line["path"].clone(), it["code"].clone()))

@@ -129,8 +129,7 @@ fn dump(moto: &Moto, arguments: &[&str]) -> (Vec<Value>, Outcome) {
     let mut command = Command::new(tool::siltstone());
     command.args(["dump", "--json"]).args(arguments).envs(moto.environment());
     let outcome = tool::run_command(&mut command);
-    let lines = outcome.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
-    (lines.collect(), outcome)
+    (outcome.json_lines(), outcome)
 }
 
 /// The lines without what tells where they are from.

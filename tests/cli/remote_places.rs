@@ -36,11 +36,6 @@ fn run(verb: &str, remote: &str, more: &[&str], path: &Path) -> Outcome {
     tool::run_command(&mut command)
 }
 
-fn lines(outcome: &Outcome) -> Vec<Value> {
-    let lines = outcome.stdout.lines();
-    lines.map(|line| serde_json::from_str(line).expect("an object a line")).collect()
-}
-
 #[test]
 fn uploads_are_planned_alike_by_every_name() {
     let unpacked = Kit::open("tiered").state("unclean").unpack();
@@ -49,7 +44,10 @@ fn uploads_are_planned_alike_by_every_name() {
         |place: &str| run("plan-uploads", place, &["--metadata", &metadata], &unpacked.data());
     let places = places(&unpacked);
     let first = plan(&places[0]);
-    assert!(lines(&first).iter().any(|line| line["highest_remote_offset"] == 278), "{first:?}");
+    assert!(
+        first.json_lines().iter().any(|line| line["highest_remote_offset"] == 278),
+        "{first:?}"
+    );
     for place in &places {
         let outcome = plan(place);
         assert_eq!((outcome.code, &outcome.stdout), (Some(0), &first.stdout), "{place}");
@@ -64,7 +62,7 @@ fn damaged_replicas_are_found_by_every_name() {
     let found = |place: &str| {
         let outcome = run("verify", place, &[], &follower.data());
         assert_eq!(outcome.code, Some(1), "{place}: {outcome:?}");
-        let lines = lines(&outcome).into_iter();
+        let lines = outcome.json_lines().into_iter();
         lines.filter(|line| line["type"] == "remote").collect::<Vec<_>>()
     };
     let places = places(&leader);
@@ -84,7 +82,7 @@ fn replicas_are_rebuilt_alike_by_every_name() {
         let logs = tempfile::tempdir().expect("a directory");
         let told = |outcome: &Outcome| {
             assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{place}");
-            let mut lines = lines(outcome);
+            let mut lines = outcome.json_lines();
             let statuses: Vec<Value> = lines
                 .iter_mut()
                 .map(|line| {

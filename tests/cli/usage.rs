@@ -101,8 +101,7 @@ fn a_path_means_the_same_however_it_is_written() {
     let run = |dir: &Path, verb: &str, path: &str| {
         let mut command = Command::new(tool::siltstone());
         let outcome = tool::run_command(command.current_dir(dir).args([verb, "--json", path]));
-        let lines = outcome.stdout.lines();
-        let lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let lines = outcome.json_lines();
         let told = |line: &Value| {
             let mut line = line.clone();
             // How it was written, and how long ago that is.

@@ -281,9 +281,6 @@ fn plan(cluster: &Cluster<'_>, options: &[&str]) -> BTreeMap<String, Value> {
     let arguments = ["plan-uploads", "--json", "--metadata", &paths[0], &paths[1]];
     let outcome = tool::run(arguments.iter().chain(options));
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    let lines = outcome
-        .stdout
-        .lines()
-        .map(|line| -> Value { serde_json::from_str(line).expect("a line of JSON") });
+    let lines = outcome.json_lines().into_iter();
     lines.map(|line| (line["topic"].as_str().expect("a topic").to_owned(), line)).collect()
 }

@@ -228,10 +228,7 @@ fn lead(clients: &mut Clients) {
 fn check_verified(cluster: &Cluster<'_>) {
     let [remote, data] = [cluster.remote(), cluster.data(2)].map(|it| it.display().to_string());
     let outcome = tool::run(["verify", "--json", "--remote", &remote, &data]);
-    let lines = outcome
-        .stdout
-        .lines()
-        .map(|line| -> Value { serde_json::from_str(line).expect("a line of JSON") });
+    let lines = outcome.json_lines().into_iter();
     let of_remote: Vec<Value> = lines.filter(|line| line["type"] == "remote").collect();
     assert_eq!(of_remote, [] as [Value; 0]);
     assert!(matches!(outcome.code, Some(0 | 1)), "{outcome:?}");

@@ -177,11 +177,13 @@ impl Sample {
         self.store.put(&self.name(part), &[ObjectBytes::Memory(bytes)]).unwrap();
     }
 
-    /// Reads the segment as it is listed now.
+    /// Reads the segment as it is listed now, in both ways.
     fn read(&self) -> SegmentReading {
         let inventory = RemoteInventory::list(&*self.store, &self.layout).unwrap();
         let parts = inventory.segments().find(|it| it.id == self.parts.id).unwrap();
-        parts.read(&*self.store, &self.layout).unwrap()
+        let reading = parts.read(&*self.store, &self.layout).unwrap();
+        assert_eq!(parts.segment(&*self.store, &self.layout).unwrap(), reading.segment);
+        reading
     }
 
     fn codes(&self, reading: &SegmentReading, part: SegmentPart) -> Vec<Code> {
@@ -229,6 +231,22 @@ fn a_part_that_goes_after_the_listing_is_reported_as_missing() {
         faulty.fault_once(TargetOperation::Get, part.suffix(), TargetFault::Shorter(1));
         let error = sample.parts.read(&faulty, &sample.layout).unwrap_err();
         assert_eq!(error.kind(), Kind::Corrupt);
+    }
+}
+
+#[test]
+fn parts_that_tell_nothing_of_a_segment_are_fetched_only_to_be_checked() {
+    use SegmentPart::{ProducerSnapshot, TransactionIndex};
+    let sample = Sample::new();
+    for part in SegmentPart::ALL {
+        let faulty = FaultyTarget::new(sample.store.clone());
+        faulty.fault_once(TargetOperation::Get, part.suffix(), TargetFault::Fails(Kind::Io));
+        let segment = sample.parts.segment(&faulty, &sample.layout);
+        if matches!(part, ProducerSnapshot | TransactionIndex) {
+            assert_eq!(segment.unwrap().as_ref(), Some(&sample.sound), "{part:?}");
+        } else {
+            assert_eq!(segment.unwrap_err().kind(), Kind::Io, "{part:?}");
+        }
     }
 }
 

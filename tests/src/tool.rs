@@ -41,6 +41,18 @@ impl Outcome {
         values.next().and_then(Result::ok).unwrap_or(Value::Null)
     }
 
+    /// Standard output, one JSON value a line.
+    ///
+    /// # Panics
+    /// When a line is none.
+    #[must_use]
+    pub fn json_lines(&self) -> Vec<Value> {
+        let value = |line| {
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("no JSON: {error}: {line}"))
+        };
+        self.stdout.lines().map(value).collect()
+    }
+
     /// Whether it ended by itself and without a panic.
     #[must_use]
     pub fn is_healthy(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use siltstone::dir::files::{LOG_START_FILE, REPLICATION_FILE};
+use siltstone::dir::files::{LOG_START_FILE, REPLICATION_FILE, read_offsets};
 use siltstone::dir::settings::is_never_remote;
 use siltstone::log::read_topic_id;
 use siltstone::state::OffsetCheckpoint;
@@ -11,7 +11,6 @@ use siltstone::tier::{ColdLog, ColdOptions, CopyLag};
 use siltstone::{Error, Kind, Result};
 
 use super::{Plan, PlanUploadsArgs};
-use crate::checkpoint::read_checkpoint;
 use crate::remote::Remote;
 use crate::session::{Session, complain};
 use crate::settings::{Settings, SettingsFrom};
@@ -112,9 +111,14 @@ impl Job<'_> {
         let copied_offset = match (&self.remote, &dir.folder) {
             (Some(remote), Some(folder)) => {
                 let topic_id = read_topic_id(storage, &dir.path)?;
-                let end = log.facts.read_end(storage, self.session.maps)?;
-                let end = end.map_or(0, |end| end.end_offset);
-                remote.copied_offset(folder, topic_id, &log.epochs, end)?
+                match remote.find(folder, topic_id)? {
+                    Some(partition) => {
+                        let end = log.facts.read_end(storage, self.session.maps)?;
+                        let end = end.map_or(0, |end| end.end_offset);
+                        remote.copied_offset(partition, &log.epochs, end)?
+                    }
+                    None => -1,
+                }
             }
             _ => self.args.highest_remote_offset.unwrap_or(-1),
         };
@@ -177,8 +181,8 @@ impl Job<'_> {
         if !self.checkpoints.contains_key(parent) {
             let storage = self.session.storage();
             let found = Checkpoints {
-                high_watermarks: read_checkpoint(storage, &parent.join(REPLICATION_FILE))?,
-                log_starts: read_checkpoint(storage, &parent.join(LOG_START_FILE))?,
+                high_watermarks: read_offsets(storage, parent, REPLICATION_FILE)?,
+                log_starts: read_offsets(storage, parent, LOG_START_FILE)?,
             };
             self.checkpoints.insert(parent.to_path_buf(), found);
         }

@@ -51,7 +51,7 @@ pub(crate) struct RebuildAuxArgs {
     partitions: Vec<String>,
 
     /// Where the leaders' logs start. By default what log-start-offset-checkpoint says, or the
-    /// first offset in remote storage, whichever is higher.
+    /// first whole segment in remote storage, whichever is higher.
     #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..))]
     log_start_offset: Option<i64>,
 

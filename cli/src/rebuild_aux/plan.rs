@@ -3,16 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use siltstone::dir::files::LOG_START_FILE;
+use siltstone::dir::files::{LOG_START_FILE, read_offsets};
 use siltstone::io::Storage;
 use siltstone::log::{FolderKind, FolderName, Inventory, read_topic_id};
 use siltstone::state::OffsetCheckpoint;
-use siltstone::tier::{RemoteSegment, RemoteSegmentState};
-use siltstone::uuid::Uuid;
+use siltstone::tier::{RemotePartition, RemoteSegment};
 use siltstone::{Error, Kind, Result};
 
 use crate::Outcome;
-use crate::checkpoint::read_checkpoint;
 use crate::remote::Remote;
 use crate::target::{PartitionDir, Target};
 
@@ -71,7 +69,7 @@ impl Plan<'_> {
         let mut steps = Vec::new();
         let mut found = BTreeSet::new();
         for home in self.dirs {
-            let starts = read_checkpoint(self.storage, &home.join(LOG_START_FILE))?;
+            let starts = read_offsets(self.storage, home, LOG_START_FILE)?;
             for partition in PartitionDir::of_target(self.storage, &Target::LogDir(home.clone()))? {
                 let Some(folder) = partition.folder.as_ref().filter(|_| partition.is_live()) else {
                     continue;
@@ -114,11 +112,12 @@ impl Plan<'_> {
             return Ok(None);
         }
         let topic_id = read_topic_id(self.storage, &partition.path)?;
-        if !is_named && self.remote.find(folder, topic_id)?.is_none() {
+        let uploads = self.remote.find(folder, topic_id);
+        if !is_named && matches!(uploads, Ok(None)) {
             return Ok(None);
         }
         let line = starts.get(&folder.topic, folder.partition).unwrap_or(0);
-        let begins_behind = self.begins_behind(folder, topic_id, line);
+        let begins_behind = self.begins_behind(uploads, line);
         let last_base = inventory.segments.keys().next_back().copied().unwrap_or(0);
         let goes_back = begins_behind.as_ref().is_ok_and(|(segment, _)| {
             last_base.checked_sub(1).is_some_and(|last| segment.end_offset < last)
@@ -137,17 +136,16 @@ impl Plan<'_> {
         let partition = PartitionDir::at(&home.join(name));
         let folder = partition.folder.clone().filter(|folder| folder.kind == FolderKind::Live);
         let folder = folder.filter(|_| partition.name == name).ok_or_else(no_name)?;
-        Ok(Step::new(&partition, 0, self.begins_behind(&folder, None, 0)))
+        let uploads = self.remote.find(&folder, None);
+        Ok(Step::new(&partition, 0, self.begins_behind(uploads, 0)))
     }
 
     /// What a replica begins behind; `line` is where the checkpoint says that its log starts.
-    fn begins_behind(&self, folder: &FolderName, topic_id: Option<Uuid>, line: i64) -> Behind {
-        let mut segments = match self.remote.find(folder, topic_id)? {
-            Some(partition) => self.remote.segments(partition)?,
+    fn begins_behind(&self, uploads: Result<Option<&RemotePartition>>, line: i64) -> Behind {
+        let segments = match uploads? {
+            Some(partition) => self.remote.finished(partition)?,
             None => Vec::new(),
         };
-        // Of a copy that was not finished nobody can read.
-        segments.retain(|segment| segment.state == RemoteSegmentState::CopyFinished);
         let Some(segment) = choose(&segments, self.start_offset) else {
             let why = match self.start_offset {
                 Some(start) => format!("no whole segment in remote storage holds {}", start - 1),

@@ -10,6 +10,7 @@ use siltstone::problem::{Problem, Severity};
 use siltstone::segment::damage::whole_batches;
 
 use crate::output::{format_bytes, format_count, print_json, stdout};
+use crate::report::problem_json;
 
 /// The settings of a topic that recovery goes by.
 const SETTINGS: [&str; 3] =
@@ -275,17 +276,7 @@ fn action_json(action: &Action) -> Value {
 }
 
 fn problems_json(problems: &[&Problem]) -> Value {
-    let told = problems.iter().map(|problem| {
-        json!({
-            "code": problem.code.as_str(),
-            "severity": problem.severity.as_str(),
-            "file": problem.file,
-            "position": problem.position,
-            "offset": problem.offset,
-            "detail": problem.detail,
-        })
-    });
-    told.collect()
+    problems.iter().map(|problem| problem_json(problem)).collect()
 }
 
 fn directory_json(report: &DirReport) -> Value {

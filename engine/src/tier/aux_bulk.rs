@@ -170,28 +170,23 @@ impl<'a> Bulk<'a> {
     /// Settles what an earlier call has left half done, directory by directory. The jobs of one
     /// where that fails are told, and go.
     fn settle(&mut self, waiting: &mut Vec<Unit>, homes: &mut Homes<'_>) {
-        let mut dirs: BTreeMap<PathBuf, Vec<&Path>> = BTreeMap::new();
-        for job in waiting.iter().flatten().filter_map(|number| self.jobs.get(*number)) {
-            if let AuxPlace::Dir(dir) = job.place {
-                dirs.entry(home_of(&job.place)).or_default().push(dir);
+        let mut of_home: BTreeMap<PathBuf, (Vec<&Path>, Vec<usize>)> = BTreeMap::new();
+        for number in waiting.iter().flatten() {
+            if let Some(AuxPlace::Dir(dir)) = self.jobs.get(*number).map(|job| job.place) {
+                let (dirs, numbers) = of_home.entry(home_of(&AuxPlace::Dir(dir))).or_default();
+                dirs.push(dir);
+                numbers.push(*number);
             }
         }
-        for (home, dirs) in dirs {
+        for (home, (dirs, numbers)) in of_home {
             let Err(error) = homes.settle(&home, &dirs) else { continue };
             homes.has_failed(&home);
-            for unit in &mut *waiting {
-                unit.retain(|number| {
-                    let job = self.jobs.get(*number);
-                    let is_there = job.is_some_and(|job| {
-                        matches!(job.place, AuxPlace::Dir(_)) && home_of(&job.place) == home
-                    });
-                    if is_there && let Some(slot) = self.results.get_mut(*number) {
-                        let copy = Error::new(error.kind(), error.to_string());
-                        *slot = Some(Err(AuxError::local(copy)));
-                    }
-                    !is_there
-                });
+            for number in numbers {
+                self.tell(number, Err(AuxError::local(error.copy())));
             }
+        }
+        for unit in &mut *waiting {
+            unit.retain(|number| self.results.get(*number).is_some_and(Option::is_none));
         }
         waiting.retain(|unit| !unit.is_empty());
     }
@@ -256,14 +251,9 @@ impl<'a> Bulk<'a> {
             let job = self.jobs.get(number).ok_or_else(|| {
                 AuxError::local(Error::new(Kind::InvalidArgument, "a job that is not there"))
             })?;
-            let objects = match &read {
-                Ok(objects) => objects,
-                // Told to each job that needed the object.
-                Err(error) => {
-                    let copy = Error::new(error.error().kind(), error.error().to_string());
-                    return Err(AuxError::new(error.kind(), copy));
-                }
-            };
+            // Told to each job that needed the object.
+            let told = |error: &AuxError| AuxError::new(error.kind(), error.error().copy());
+            let objects = read.as_ref().map_err(told)?;
             let state = job.check(objects)?;
             let staged = self.stage(job, &state)?;
             let state = match job.place {
@@ -427,7 +417,7 @@ fn fail_all<'a>(
     after: impl Fn(&mut Ready<'a>),
 ) {
     for ready in wave.iter_mut().filter(|ready| ready.failure.is_none() && ready.home == home) {
-        ready.fail(Error::new(error.kind(), error.to_string()));
+        ready.fail(error.copy());
         after(ready);
     }
 }

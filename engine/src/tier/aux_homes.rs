@@ -8,18 +8,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::dir::files::{
-    CLEAN_SHUTDOWN_FILE, LOG_START_FILE, RECOVERY_POINT_FILE, REPLICATION_FILE,
+    CLEAN_SHUTDOWN_FILE, LOG_START_FILE, RECOVERY_POINT_FILE, REPLICATION_FILE, read_offsets,
 };
-use crate::dir::recover::checkpoints::{
-    CHECKPOINT_BYTES_MAX, Checkpoints, owner_of_dir, remove_marker, replace,
-};
+use crate::dir::recover::checkpoints::{Checkpoints, owner_of_dir, remove_marker, replace};
 use crate::dir::recover::group::Member;
 use crate::dir::recover::rebuilds::settle_rebuilds;
 use crate::error::{Kind, Result};
 use crate::io::Storage;
 use crate::log::FolderName;
 use crate::log::bootstrap::MARK_FILE;
-use crate::state::OffsetCheckpoint;
 use crate::state::meta::format_clean_shutdown;
 
 /// A partition's directory, where its log starts, and where it goes on.
@@ -69,8 +66,8 @@ impl<'a> Homes<'a> {
         }
         self.open(home)?;
         let mut checkpoints = Checkpoints {
-            recovery_points: self.read(&home.join(RECOVERY_POINT_FILE))?,
-            log_starts: self.read(&home.join(LOG_START_FILE))?,
+            recovery_points: read_offsets(self.storage, home, RECOVERY_POINT_FILE)?,
+            log_starts: read_offsets(self.storage, home, LOG_START_FILE)?,
             marker: None,
         };
         settle_rebuilds(self.storage, home, &members, &mut checkpoints)?;
@@ -85,7 +82,8 @@ impl<'a> Homes<'a> {
         let like = owner_of_dir(self.storage, home)?;
         // The high watermark comes last: it alone is no proof of anything.
         for name in [LOG_START_FILE, RECOVERY_POINT_FILE, REPLICATION_FILE] {
-            let mut checkpoint = self.read(&home.join(name))?;
+            // One that cannot be understood is not written over: it has the lines of others.
+            let mut checkpoint = read_offsets(self.storage, home, name)?;
             for (dir, log_start_offset, next_offset) in lines {
                 // A directory of another name is none of Kafka's, and has no line.
                 let Some(folder) = FolderName::of_dir(dir) else { continue };
@@ -95,15 +93,6 @@ impl<'a> Homes<'a> {
             replace(self.storage, home, name, &checkpoint.format(), &like)?;
         }
         Ok(())
-    }
-
-    /// A checkpoint that cannot be understood is not written over: it has the lines of others.
-    fn read(&self, path: &Path) -> Result<OffsetCheckpoint> {
-        match self.storage.read(path, CHECKPOINT_BYTES_MAX) {
-            Ok(bytes) => OffsetCheckpoint::parse(&bytes).map_err(|error| error.in_file(path)),
-            Err(error) if error.kind() == Kind::NotFound => Ok(OffsetCheckpoint::new()),
-            Err(error) => Err(error),
-        }
     }
 
     /// Says that a partition of this directory may be half rebuilt.

@@ -1,9 +1,8 @@
 //! What is to be uploaded of a partition that is not open? Names and sizes say nearly all of it;
 //! small files say the rest.
 //!
-//! No batch is read as long as no transaction was open where the segment begins that the high
-//! watermark lies in: what happened behind that offset keeps no earlier segment from being
-//! uploaded.
+//! No batch is read as long as the high watermark is given and no transaction was open where its
+//! segment begins: what happened behind that offset keeps no earlier segment from being uploaded.
 
 use std::path::Path;
 

@@ -43,7 +43,20 @@ impl RemoteParts {
     /// # Errors
     /// What the store says, but for a part that went meanwhile: that is a finding.
     pub fn read(&self, target: &dyn ObjectTarget, layout: &ObjectLayout) -> Result<SegmentReading> {
-        read_segment(target, layout, self)
+        read_segment(target, layout, self, true)
+    }
+
+    /// The segment as [`read`](Self::read) has it, without a look into the parts that tell nothing
+    /// of it and may be large: producers and aborted transactions.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn segment(
+        &self,
+        target: &dyn ObjectTarget,
+        layout: &ObjectLayout,
+    ) -> Result<Option<RemoteSegment>> {
+        Ok(read_segment(target, layout, self, false)?.segment)
     }
 
     fn set(&mut self, part: SegmentPart, size_bytes: u64) {
@@ -127,8 +140,7 @@ impl RemoteInventory {
         target: &dyn ObjectTarget,
         layout: &ObjectLayout,
     ) -> Result<Vec<RemoteSegment>> {
-        let readings = self.segments().map(|parts| parts.read(target, layout));
-        readings.filter_map(|reading| reading.map(|it| it.segment).transpose()).collect()
+        self.segments().filter_map(|parts| parts.segment(target, layout).transpose()).collect()
     }
 }
 

@@ -34,13 +34,14 @@ pub struct SegmentReading {
     pub problems: Vec<Problem>,
 }
 
-/// Reads the parts of a segment.
+/// Reads the parts of a segment; unless `checks`, those alone that tell something of it.
 pub(super) fn read_segment(
     target: &dyn ObjectTarget,
     layout: &ObjectLayout,
     parts: &RemoteParts,
+    checks: bool,
 ) -> Result<SegmentReading> {
-    let mut reader = Reader { target, layout, parts, problems: Vec::new(), is_whole: true };
+    let mut reader = Reader { target, layout, parts, checks, problems: Vec::new(), is_whole: true };
     let segment = reader.segment()?;
     Ok(SegmentReading { segment, problems: reader.problems })
 }
@@ -49,6 +50,8 @@ struct Reader<'a> {
     target: &'a dyn ObjectTarget,
     layout: &'a ObjectLayout,
     parts: &'a RemoteParts,
+    /// Whether parts are looked into for what is wrong with them alone.
+    checks: bool,
     problems: Vec<Problem>,
     /// Whether no part was missing.
     is_whole: bool,
@@ -205,8 +208,9 @@ impl Reader<'_> {
     /// Whether no transaction of the segment was aborted, as far as its index tells.
     fn transaction_index(&mut self) -> Result<bool> {
         let part = SegmentPart::TransactionIndex;
-        if self.parts.size_bytes(part).is_none() {
-            return Ok(true);
+        let Some(size_bytes) = self.parts.size_bytes(part) else { return Ok(true) };
+        if !self.checks {
+            return Ok(size_bytes == 0 || size_bytes > PART_BYTES_MAX);
         }
         let Some(bytes) = self.part(part)? else { return Ok(true) };
         let entries = TxnEntries::new(&bytes);
@@ -223,6 +227,9 @@ impl Reader<'_> {
 
     fn producer_snapshot(&mut self) -> Result<()> {
         let part = SegmentPart::ProducerSnapshot;
+        if !self.checks && self.parts.size_bytes(part).is_some() {
+            return Ok(());
+        }
         let Some(bytes) = self.part(part)? else { return Ok(()) };
         if let Err(fault) = Snapshot::read(&bytes) {
             let position = u64::try_from(fault.position).ok();

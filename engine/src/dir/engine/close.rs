@@ -130,7 +130,7 @@ fn settle(closing: &Closing, failure: Option<&Error>) -> Result<()> {
     let Some((work, now_ms)) = &closing.work else { return Ok(()) };
     let outcome = match failure {
         None => Ok(()),
-        Some(error) => Err(Error::new(error.kind(), error.to_string())),
+        Some(error) => Err(error.copy()),
     };
     closing.log.complete_flush(work, outcome, *now_ms)
 }

@@ -1,6 +1,6 @@
 //! How are log directories opened? First what they say of themselves; then their logs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -13,16 +13,16 @@ use super::options::EngineOptions;
 use super::partitions::{Partitions, Place, Shut};
 use super::remove::Removal;
 use super::report::{DirLoaded, LoadReport, LogLoaded};
-use crate::dir::files::{CLEANER_FILE, REPLICATION_FILE};
+use crate::dir::files::{CLEANER_FILE, REPLICATION_FILE, read_offsets};
 use crate::dir::pool::in_pool;
-use crate::dir::recover::checkpoints::{CHECKPOINT_BYTES_MAX, Checkpoints, remove_marker};
+use crate::dir::recover::checkpoints::{Checkpoints, remove_marker};
 use crate::dir::recover::rebuilds::settle_rebuilds;
 use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Storage};
 use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
 use crate::problem::{Code, Problem, Severity};
 use crate::segment::OpenFiles;
-use crate::state::checkpoint::{OffsetCheckpoint, OffsetEntry};
+use crate::state::checkpoint::OffsetEntry;
 use crate::state::meta::parse_clean_shutdown;
 
 /// The topic of the KRaft metadata log, which is not the engine's to write.
@@ -116,6 +116,8 @@ fn look(storage: &dyn Storage, number: usize, dir: &mut LogDir) -> Result<Look> 
     let mut checkpoints = Checkpoints::read(storage, &dir.path, &mut look.problems)?;
     dir.was_clean = checkpoints.marker.is_some();
     dir.broker_epoch = checkpoints.marker.as_deref().and_then(parse_clean_shutdown);
+    // Recovery has no use for them. That one cannot be understood takes the directory offline, as
+    // in Kafka.
     let high_watermarks = read_offsets(storage, &dir.path, REPLICATION_FILE)?;
     let compacted_ends = read_offsets(storage, &dir.path, CLEANER_FILE)?;
     for entry in storage.list(&dir.path)? {
@@ -130,17 +132,6 @@ fn look(storage: &dyn Storage, number: usize, dir: &mut LogDir) -> Result<Look> 
     let Checkpoints { recovery_points, log_starts, .. } = checkpoints;
     look.lines = Lines { recovery_points, log_starts, high_watermarks, compacted_ends };
     Ok(look)
-}
-
-/// A checkpoint that recovery has no use for. That it cannot be understood takes the directory
-/// offline, as in Kafka.
-fn read_offsets(storage: &dyn Storage, dir: &Path, name: &str) -> Result<OffsetCheckpoint> {
-    let path = dir.join(name);
-    match storage.read(&path, CHECKPOINT_BYTES_MAX) {
-        Ok(bytes) => OffsetCheckpoint::parse(&bytes).map_err(|error| error.in_file(&path)),
-        Err(error) if error.kind() == Kind::NotFound => Ok(OffsetCheckpoint::new()),
-        Err(error) => Err(error),
-    }
 }
 
 impl Look {

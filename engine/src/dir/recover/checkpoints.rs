@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use crate::dir::files::{CLEAN_SHUTDOWN_FILE, LOG_START_FILE, META_FILE, RECOVERY_POINT_FILE};
+use crate::dir::files::{
+    CLEAN_SHUTDOWN_FILE, LOG_START_FILE, META_FILE, RECOVERY_POINT_FILE, read_offsets,
+};
 use crate::error::{Kind, Result};
 use crate::io::{Metadata, OpenMode, Storage};
 use crate::problem::{Code, Problem, Severity};
 use crate::state::OffsetCheckpoint;
 
-/// More than a checkpoint of a million partitions has.
-pub(crate) const CHECKPOINT_BYTES_MAX: u64 = 512 << 20;
 /// More than the marker has.
 const MARKER_BYTES_MAX: u64 = 64 << 10;
 
@@ -30,9 +30,7 @@ impl Checkpoints {
     pub fn read(storage: &dyn Storage, dir: &Path, problems: &mut Vec<Problem>) -> Result<Self> {
         // spec: segments 7
         let mut checkpoint = |name: &str| -> Result<OffsetCheckpoint> {
-            let read = read_if_there(storage, &dir.join(name), CHECKPOINT_BYTES_MAX);
-            let parsed = read.and_then(|bytes| OffsetCheckpoint::parse(&bytes.unwrap_or_default()));
-            match parsed {
+            match read_offsets(storage, dir, name) {
                 // Too long to be one is as good as one that says nothing.
                 Err(error)
                     if matches!(error.kind(), Kind::Corrupt | Kind::Unsupported | Kind::Limit) =>
@@ -55,19 +53,13 @@ impl Checkpoints {
             log_starts: checkpoint(LOG_START_FILE)?,
             // Only that it is there counts; one too long to be a marker is none of ours to write
             // back.
-            marker: match read_if_there(storage, &dir.join(CLEAN_SHUTDOWN_FILE), MARKER_BYTES_MAX) {
+            marker: match storage.read(&dir.join(CLEAN_SHUTDOWN_FILE), MARKER_BYTES_MAX) {
+                Ok(bytes) => Some(bytes),
+                Err(error) if error.kind() == Kind::NotFound => None,
                 Err(error) if error.kind() == Kind::Limit => Some(Vec::new()),
-                other => other?,
+                Err(error) => return Err(error),
             },
         })
-    }
-}
-
-fn read_if_there(storage: &dyn Storage, path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
-    match storage.read(path, limit_bytes) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == Kind::NotFound => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

@@ -9,13 +9,12 @@ use crate::log::progress::Progress;
 use crate::log::recover::options::RecoverOptions;
 use crate::log::recover::plan::{Plan, Refusal};
 use crate::log::recover::walk::{Need, Step, Walk};
+use crate::log::topic_id::read_topic_id;
 use crate::problem::{Code, Problem, Severity};
-use crate::state::{LeaderEpochs, meta};
+use crate::state::LeaderEpochs;
 
 /// More than any checkpoint of epochs has.
 const EPOCH_BYTES_MAX: u64 = 64 << 20;
-/// More than `partition.metadata` has.
-const METADATA_BYTES_MAX: u64 = 64 << 10;
 /// A walk that must begin anew reads strictly more each time; this many are more than there are
 /// reasons.
 const WALKS_MAX: usize = 16;
@@ -96,13 +95,9 @@ fn refusal_by_names(
     if !inventory.has_metadata_file {
         return Ok(None);
     }
-    let path = inventory.dir.join(METADATA_FILE);
-    let outcome = storage.read(&path, METADATA_BYTES_MAX).and_then(|bytes| {
-        meta::parse_partition_metadata(&bytes).map_err(|error| error.in_file(&path))
-    });
-    let (code, detail) = match outcome {
-        Ok(found) => match options.topic_id {
-            Some(wanted) if wanted != found => {
+    let (code, detail) = match read_topic_id(storage, &inventory.dir) {
+        Ok(found) => match found.zip(options.topic_id) {
+            Some((found, wanted)) if wanted != found => {
                 (Code::TopicIdMismatch, format!("the topic id is {found}, not {wanted}"))
             }
             _ => return Ok(None),

@@ -89,4 +89,41 @@ public final class Bytes {
                 offsets, offsets.byteSize(), times, times.byteSize(), result, scratch.error),
                 SHORT_BUFFER) == 0;
     }
+
+    /**
+     * Reads the producers in the bytes of a snapshot; how many there are.
+     *
+     * @throws SiltstoneException {@link Kind#CORRUPT} for a file that Kafka would delete
+     */
+    public static long readSnapshot(MemorySegment snapshot, Producers out) {
+        MemorySegment input = Memory.input(snapshot);
+        MemorySegment rows = out.memory();
+        long[] total = new long[1];
+        out.filled(0);
+        Scratch.call(scratch -> {
+            int status = (int) StateNative.SNAPSHOT_READ.invokeExact(input, input.byteSize(), rows,
+                    out.capacity(), scratch.first, scratch.error);
+            total[0] = Integer.toUnsignedLong(scratch.firstInt());
+            return status;
+        }, SHORT_BUFFER);
+        return out.filled(total[0]);
+    }
+
+    /**
+     * Writes the bytes of a snapshot of these producers, in their order; how many bytes that takes.
+     * When it takes more than there is room for, nothing of use is written.
+     */
+    public static long writeSnapshot(Producers producers, MemorySegment out) {
+        MemorySegment room = Memory.output(out);
+        MemorySegment rows = producers.memory();
+        int count = producers.count();
+        long[] size = new long[1];
+        Scratch.call(scratch -> {
+            int status = (int) StateNative.SNAPSHOT_WRITE.invokeExact(
+                    rows, count, room, room.byteSize(), scratch.first, scratch.error);
+            size[0] = scratch.firstLong();
+            return status;
+        }, SHORT_BUFFER);
+        return size[0];
+    }
 }

@@ -25,7 +25,6 @@ final class FetchSlots {
     static final long LAST_OFFSET = Layouts.at(Layouts.ABORTED, "last_offset");
 
     private static final long LEASE = Layouts.at(Layouts.RANGE, "lease");
-    private static final long LOG = Layouts.at(Layouts.FETCH, "log");
     private static final long OFFSET = Layouts.at(Layouts.FETCH, "offset");
     private static final long MAX_BYTES = Layouts.at(Layouts.FETCH, "max_bytes");
     private static final long UP_TO = Layouts.at(Layouts.FETCH, "up_to");
@@ -35,10 +34,9 @@ final class FetchSlots {
     private static final long FETCH_SIZE = Layouts.FETCH.byteSize();
     private static final long RANGE_SIZE = Layouts.RANGE.byteSize();
     private static final long ABORTED_SIZE = Layouts.ABORTED.byteSize();
-    private static final int CLOSED = Kind.CLOSED.code();
     private static final int SHORT_BUFFER = Kind.SHORT_BUFFER.code();
 
-    private final Handle[] logs;
+    private final LogSlots logs;
     private final int abortedCapacity;
     private final MemorySegment fetches;
     private final MemorySegment ranges;
@@ -47,7 +45,6 @@ final class FetchSlots {
     private final MemorySegment leases;
     /** The slots from here on have no lease. */
     private int leased;
-    private boolean isEnded;
 
     FetchSlots(int capacity, int abortedCapacity) {
         Rows.checkCapacity(capacity);
@@ -61,14 +58,14 @@ final class FetchSlots {
         statuses = arena.allocate(JAVA_INT, capacity);
         leases = arena.allocate(JAVA_LONG, capacity);
         aborted = arena.allocate(ABORTED_SIZE * abortedCapacity * capacity, 8);
-        logs = new Handle[capacity];
+        logs = new LogSlots(capacity, fetches, Layouts.FETCH);
         for (int slot = 0; slot < capacity; slot++) {
             forget(slot);
         }
     }
 
     int capacity() {
-        return logs.length;
+        return logs.capacity();
     }
 
     int abortedCapacity() {
@@ -77,14 +74,7 @@ final class FetchSlots {
 
     synchronized void set(
             int slot, Handle log, long offset, int maxBytes, int upTo, int flags) {
-        checkOpen();
-        long at = Objects.checkIndex(slot, logs.length) * FETCH_SIZE;
-        if (logs[slot] != log) {
-            long object = log.enter();
-            drop(slot);
-            logs[slot] = log;
-            fetches.set(JAVA_LONG, at + LOG, object);
-        }
+        long at = logs.hold(slot, log) * FETCH_SIZE;
         fetches.set(JAVA_LONG, at + OFFSET, offset);
         fetches.set(JAVA_INT, at + MAX_BYTES, maxBytes);
         fetches.set(JAVA_INT, at + UP_TO, upTo);
@@ -97,39 +87,46 @@ final class FetchSlots {
     }
 
     synchronized void setOffset(int slot, long offset) {
-        checkOpen();
-        long at = Objects.checkIndex(slot, logs.length) * FETCH_SIZE;
+        logs.checkOpen();
+        long at = Objects.checkIndex(slot, logs.capacity()) * FETCH_SIZE;
         fetches.set(JAVA_LONG, at + OFFSET, offset);
     }
 
     synchronized void clear(int slot) {
-        Objects.checkIndex(slot, logs.length);
-        drop(slot);
+        logs.drop(slot);
     }
 
     synchronized void locate(int count) {
-        checkOpen();
-        Objects.checkFromToIndex(0, count, logs.length);
-        release();
-        boolean isAnyClosed = false;
-        for (int slot = 0; slot < count; slot++) {
-            isAnyClosed |= isGone(slot);
-        }
-        // Also when the call throws: a slot without a lease has 0.
-        leased = count;
+        boolean isAnyGone = begin(count);
         Scratch.call(scratch -> (int) Native.LOCATE.invokeExact(
                 fetches, count, ranges, statuses, scratch.error));
-        for (int slot = 0; isAnyClosed && slot < count; slot++) {
-            if (logs[slot] == null) {
-                statuses.setAtIndex(JAVA_INT, slot, CLOSED);
-            }
+        if (isAnyGone) {
+            logs.tellGone(count, statuses);
         }
     }
 
+    synchronized void locateWithin(int count, long maxBytes) {
+        boolean isAnyGone = begin(count);
+        Scratch.call(scratch -> (int) EngineNative.LOCATE_WITHIN.invokeExact(
+                fetches, count, maxBytes, ranges, statuses, scratch.error));
+        if (isAnyGone) {
+            logs.tellGone(count, statuses);
+        }
+    }
+
+    /** What comes before a look-up; whether a slot has no log any more. */
+    private boolean begin(int count) {
+        boolean isAnyGone = logs.forgetClosed(count);
+        release();
+        // Also when the call throws: a slot without a lease has 0.
+        leased = count;
+        return isAnyGone;
+    }
+
     synchronized long read(int slot, MemorySegment bytes) {
-        checkOpen();
-        Objects.checkIndex(slot, logs.length);
-        if (isGone(slot)) {
+        logs.checkOpen();
+        Objects.checkIndex(slot, logs.capacity());
+        if (logs.isGone(slot)) {
             throw Handle.closed();
         }
         releaseOne(slot);
@@ -161,13 +158,13 @@ final class FetchSlots {
     }
 
     synchronized void moveLease(int slot, Leases target) {
-        long at = Objects.checkIndex(slot, logs.length) * RANGE_SIZE + LEASE;
+        long at = Objects.checkIndex(slot, logs.capacity()) * RANGE_SIZE + LEASE;
         target.add(ranges.get(JAVA_LONG, at));
         ranges.set(JAVA_LONG, at, 0);
     }
 
     synchronized boolean isIntact(int slot) {
-        long at = Objects.checkIndex(slot, logs.length) * RANGE_SIZE;
+        long at = Objects.checkIndex(slot, logs.capacity()) * RANGE_SIZE;
         MemorySegment range = ranges.asSlice(at, RANGE_SIZE);
         try {
             return (int) Native.RANGE_IS_INTACT.invokeExact(range) == 1;
@@ -177,27 +174,26 @@ final class FetchSlots {
     }
 
     synchronized void end() {
-        isEnded = true;
         release();
-        for (int slot = 0; slot < logs.length; slot++) {
-            drop(slot);
-        }
+        logs.end();
     }
 
     int status(int slot) {
-        return statuses.getAtIndex(JAVA_INT, Objects.checkIndex(slot, logs.length));
+        return statuses.getAtIndex(JAVA_INT, Objects.checkIndex(slot, logs.capacity()));
     }
 
     int rangeInt(int slot, long field) {
-        return ranges.get(JAVA_INT, Objects.checkIndex(slot, logs.length) * RANGE_SIZE + field);
+        long at = Objects.checkIndex(slot, logs.capacity()) * RANGE_SIZE;
+        return ranges.get(JAVA_INT, at + field);
     }
 
     long rangeLong(int slot, long field) {
-        return ranges.get(JAVA_LONG, Objects.checkIndex(slot, logs.length) * RANGE_SIZE + field);
+        long at = Objects.checkIndex(slot, logs.capacity()) * RANGE_SIZE;
+        return ranges.get(JAVA_LONG, at + field);
     }
 
     long aborted(int slot, int at, long field) {
-        Objects.checkIndex(slot, logs.length);
+        Objects.checkIndex(slot, logs.capacity());
         int count = Math.clamp(rangeInt(slot, ABORTED_COUNT) & 0xffff_ffffL, 0, abortedCapacity);
         Objects.checkIndex(at, count);
         return aborted.get(JAVA_LONG, abortedAt(slot, at) + field);
@@ -205,32 +201,6 @@ final class FetchSlots {
 
     private long abortedAt(int slot, int at) {
         return ((long) slot * abortedCapacity + at) * ABORTED_SIZE;
-    }
-
-    private void checkOpen() {
-        if (isEnded) {
-            throw Handle.closed();
-        }
-    }
-
-    /** Whether a slot names no log, or did name one that was closed. */
-    private boolean isGone(int slot) {
-        Handle log = logs[slot];
-        if (log != null && log.isClosed()) {
-            drop(slot);
-            return true;
-        }
-        return log == null;
-    }
-
-    /** Lets go of a slot's log. */
-    private void drop(int slot) {
-        Handle log = logs[slot];
-        if (log != null) {
-            logs[slot] = null;
-            fetches.set(ADDRESS, slot * FETCH_SIZE + LOG, MemorySegment.NULL);
-            log.leave();
-        }
     }
 
     /** Has a slot say that there is nothing. */

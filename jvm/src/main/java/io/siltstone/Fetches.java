@@ -65,6 +65,15 @@ public final class Fetches implements AutoCloseable {
     }
 
     /**
+     * The same, but all ranges together have at most {@code maxBytes}: what one slot gets is not
+     * left for those behind it. Only the first that gets any may exceed that, where it must be
+     * given a batch whole.
+     */
+    public void locateWithin(int count, long maxBytes) {
+        slots.locateWithin(count, maxBytes);
+    }
+
+    /**
      * Copies what a slot's fetch gives into {@code bytes}, and tells how many that were. The range
      * of the slot has no file and no lease then.
      *

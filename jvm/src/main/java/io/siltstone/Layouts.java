@@ -92,31 +92,31 @@ final class Layouts {
     }
 
     /** Fields without gaps: a layout that would need one is refused. */
-    private static StructLayout struct(String name, MemoryLayout... fields) {
+    static StructLayout struct(String name, MemoryLayout... fields) {
         return MemoryLayout.structLayout(fields).withName(name);
     }
 
-    private static MemoryLayout i8(String name) {
+    static MemoryLayout i8(String name) {
         return JAVA_BYTE.withName(name);
     }
 
-    private static MemoryLayout i16(String name) {
+    static MemoryLayout i16(String name) {
         return JAVA_SHORT.withName(name);
     }
 
-    private static MemoryLayout i32(String name) {
+    static MemoryLayout i32(String name) {
         return JAVA_INT.withName(name);
     }
 
-    private static MemoryLayout i64(String name) {
+    static MemoryLayout i64(String name) {
         return JAVA_LONG.withName(name);
     }
 
-    private static MemoryLayout pointer(String name) {
+    static MemoryLayout pointer(String name) {
         return ADDRESS.withName(name);
     }
 
-    private static MemoryLayout bytes(String name, int count) {
+    static MemoryLayout bytes(String name, int count) {
         return MemoryLayout.sequenceLayout(count, JAVA_BYTE).withName(name);
     }
 }

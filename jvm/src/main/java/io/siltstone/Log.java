@@ -202,6 +202,12 @@ public final class Log implements AutoCloseable {
                 log, from, to, out.memory(), out.capacity(), scratch.first, scratch.error));
     }
 
+    /** Fills in the producers; a log that is written to by another thread cannot tell them. */
+    public long producers(Producers out) {
+        return rows(out, (log, scratch) -> (int) StateNative.LOG_PRODUCERS.invokeExact(
+                log, out.memory(), out.capacity(), scratch.first, scratch.error));
+    }
+
     /**
      * The largest epoch that is not above this one goes to {@code out[0]}, and where it ends,
      * exclusive, to {@code out[1]}; -1 and -1 where there is none.

@@ -108,10 +108,7 @@ public final class LogOptions {
         out.set(JAVA_LONG, at("recovery_point"), recoveryPoint);
         out.set(JAVA_LONG, at("log_start_offset"), logStartOffset);
         out.set(JAVA_LONG, at("now_ms"), nowMs);
-        MemorySegment id = out.asSlice(at("topic_id"), 16);
-        id.asByteBuffer()
-                .putLong(topicId.getMostSignificantBits())
-                .putLong(topicId.getLeastSignificantBits());
+        Memory.put(out, at("topic_id"), topicId);
         out.set(JAVA_INT, at("open_files_max"), openFilesMax);
         return out;
     }

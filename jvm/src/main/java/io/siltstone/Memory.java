@@ -1,11 +1,24 @@
 package io.siltstone;
 
+import static java.lang.foreign.ValueLayout.ADDRESS;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
 import java.nio.file.Path;
+import java.util.List;
+import java.util.UUID;
 
 /** What a caller gives, checked before the library sees it. */
 final class Memory {
+    /** The size of an id. */
+    static final long UUID_SIZE = 16;
+
+    private static final int THREADS_MAX = 1024;
+    private static final ValueLayout.OfLong BIG_LONG =
+            ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
+
     private Memory() {}
 
     /** Bytes that the library reads. */
@@ -40,5 +53,38 @@ final class Memory {
     /** A path of the default file system. */
     static MemorySegment path(Arena arena, Path path) {
         return text(arena, path.toFile().getPath());
+    }
+
+    static MemorySegment textOrNull(Arena arena, String text) {
+        return text == null ? MemorySegment.NULL : text(arena, text);
+    }
+
+    /** Paths as an array of texts. */
+    static MemorySegment paths(Arena arena, List<Path> paths) {
+        MemorySegment all = arena.allocate(ADDRESS, paths.size());
+        int at = 0;
+        for (Path path : paths) {
+            all.setAtIndex(ADDRESS, at, path(arena, path));
+            at++;
+        }
+        return all;
+    }
+
+    /** Writes an id, as it is on the wire. */
+    static void put(MemorySegment memory, long at, UUID id) {
+        memory.set(BIG_LONG, at, id.getMostSignificantBits());
+        memory.set(BIG_LONG, at + Long.BYTES, id.getLeastSignificantBits());
+    }
+
+    static UUID uuid(MemorySegment memory, long at) {
+        return new UUID(memory.get(BIG_LONG, at), memory.get(BIG_LONG, at + Long.BYTES));
+    }
+
+    /** A number of threads that a machine can have. */
+    static int threads(int count) {
+        if (count < 0 || count > THREADS_MAX) {
+            throw new IllegalArgumentException(count + " threads");
+        }
+        return count;
     }
 }

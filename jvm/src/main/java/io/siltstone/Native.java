@@ -1,8 +1,10 @@
 package io.siltstone;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -25,11 +27,13 @@ final class Native {
     static final Map<String, FunctionDescriptor> LINKED = new LinkedHashMap<>();
 
     private static final SymbolLookup SYMBOLS = Loader.load();
-    private static final ValueLayout I32 = JAVA_INT;
-    private static final ValueLayout I64 = JAVA_LONG;
-    private static final ValueLayout POINTER = ADDRESS;
+    static final ValueLayout I8 = JAVA_BYTE;
+    static final ValueLayout I16 = JAVA_SHORT;
+    static final ValueLayout I32 = JAVA_INT;
+    static final ValueLayout I64 = JAVA_LONG;
+    static final ValueLayout POINTER = ADDRESS;
     /** An opaque object: a number to Java, which counts its users itself. */
-    private static final ValueLayout OBJECT = JAVA_LONG;
+    static final ValueLayout OBJECT = JAVA_LONG;
 
     static final MethodHandle STATUS_NAME = function("silt_status_name", POINTER, I32);
     static final MethodHandle ABI_VERSION = function("silt_abi_version", I32);
@@ -126,12 +130,12 @@ final class Native {
 
     private Native() {}
 
-    private static MethodHandle function(
+    static MethodHandle function(
             String name, MemoryLayout result, MemoryLayout... parameters) {
         return link(name, FunctionDescriptor.of(result, parameters));
     }
 
-    private static MethodHandle procedure(String name, MemoryLayout... parameters) {
+    static MethodHandle procedure(String name, MemoryLayout... parameters) {
         return link(name, FunctionDescriptor.ofVoid(parameters));
     }
 

@@ -15,7 +15,7 @@ import java.util.Objects;
  * given to. One thread at a time should use them, as with a {@link Struct}.
  */
 public abstract sealed class Rows
-        permits AbortedEntries, AbortedTxns, Batches, Epochs, Segments {
+        permits AbortedEntries, AbortedTxns, Batches, Epochs, Producers, Segments {
     /** Beyond it the JVM would try for long to find the memory. */
     static final int CAPACITY_MAX = 1 << 24;
 
@@ -83,5 +83,17 @@ public abstract sealed class Rows
 
     final byte byteAt(int row, long field) {
         return memory.get(JAVA_BYTE, at(row) + field);
+    }
+
+    final void setLong(int row, long field, long value) {
+        memory.set(JAVA_LONG, at(row) + field, value);
+    }
+
+    final void setInt(int row, long field, int value) {
+        memory.set(JAVA_INT, at(row) + field, value);
+    }
+
+    final void setShort(int row, long field, short value) {
+        memory.set(JAVA_SHORT, at(row) + field, value);
     }
 }

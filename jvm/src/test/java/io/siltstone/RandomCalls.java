@@ -24,10 +24,11 @@ import java.util.UUID;
 public final class RandomCalls {
     /** Everything that is public. */
     private static final List<Class<?>> CLASSES = List.of(
-            AbortedEntries.class, AbortedTxns.class, Appended.class, Batches.class,
-            BuildInfo.class, Bytes.class, Epochs.class, Fetches.class, Index.class,
-            IndexEntry.class, Kind.class, Leases.class, Library.class, Log.class,
-            LogOptions.class, Offsets.class, Rebuilt.class, Segments.class, TimeOffset.class);
+            AbortedEntries.class, AbortedTxns.class, Appended.class, Appends.class,
+            Batches.class, BuildInfo.class, Bytes.class, Epochs.class, Fetches.class,
+            Index.class, IndexEntry.class, Kind.class, Leases.class, Library.class, Log.class,
+            LogOptions.class, Offsets.class, Producers.class, Rebuilt.class, Room.class,
+            SegmentScan.class, Segments.class, TimeOffset.class);
     private static final List<Class<?>> OWNERS =
             CLASSES.stream().filter(AutoCloseable.class::isAssignableFrom).toList();
     private static final long[] NUMBERS = {
@@ -39,6 +40,7 @@ public final class RandomCalls {
         "compression.type", "zstd", "message.timestamp.type", "LogAppendTime", "\ud800"
     };
     private static final int OBJECTS_OF_A_CLASS = 12;
+    private static final int MEMORY_MAX = 40;
 
     private final Random random;
     private final Path home;
@@ -46,6 +48,7 @@ public final class RandomCalls {
     /** What all threads have made. */
     private final Map<Class<?>, List<Object>> objects;
     private final List<MemorySegment> memory = new ArrayList<>();
+    private final List<Object> rooms = new ArrayList<>();
     private final List<Arena> arenas = new ArrayList<>();
     private final Map<String, Integer> outcomes = new TreeMap<>();
 
@@ -113,6 +116,11 @@ public final class RandomCalls {
         memory.add(Samples.batch(0, 1000, -1, 0));
         memory.add(Samples.batch(0, 2000, 7, 0));
         memory.add(Samples.batch(3, 2000, 7, 1).asReadOnly());
+        for (int producer = -1; producer < 4; producer++) {
+            Room room = new Room(Samples.SIZE);
+            room.memory().copyFrom(Samples.batch(0, 1000, producer, 0));
+            rooms.add(room);
+        }
         Arena confined = Arena.ofConfined();
         memory.add(confined.allocate(64));
         confined.close();
@@ -175,7 +183,11 @@ public final class RandomCalls {
     }
 
     private void keep(Object result) {
-        List<Object> same = result == null ? null : objects.get(result.getClass());
+        if (result instanceof MemorySegment segment && memory.size() < MEMORY_MAX) {
+            memory.add(segment);
+        }
+        Class<?> type = result == null ? null : result.getClass();
+        List<Object> same = type == Room.class ? rooms : objects.get(type);
         if (same == null || same.contains(result)) {
             return;
         }
@@ -187,7 +199,8 @@ public final class RandomCalls {
     }
 
     private Object object(Class<?> type) {
-        List<Object> same = objects.get(type);
+        // Bytes that the library works on are one thread's, as its rules say.
+        List<Object> same = type == Room.class ? rooms : objects.get(type);
         return same.isEmpty() ? null : same.get(random.nextInt(same.size()));
     }
 
@@ -204,6 +217,8 @@ public final class RandomCalls {
             return (int) number();
         } else if (type == long.class) {
             return number();
+        } else if (type == short.class) {
+            return (short) number();
         } else if (type == boolean.class) {
             return random.nextBoolean();
         } else if (random.nextInt(30) == 0) {

@@ -1,0 +1,45 @@
+package io.siltstone;
+
+import static io.siltstone.Native.I32;
+import static io.siltstone.Native.I64;
+import static io.siltstone.Native.OBJECT;
+import static io.siltstone.Native.POINTER;
+import static io.siltstone.Native.function;
+import static io.siltstone.Native.procedure;
+
+import java.lang.invoke.MethodHandle;
+
+/** Functions of the header for many logs and engines, in its order. */
+final class EngineNative {
+    static final MethodHandle APPEND_MANY = function("silt_append_many",
+            I32, POINTER, I32, POINTER, POINTER, POINTER);
+    static final MethodHandle LOCATE_WITHIN = function("silt_locate_within",
+            I32, POINTER, I32, I64, POINTER, POINTER, POINTER);
+    static final MethodHandle ENGINE_OPEN = function("silt_engine_open",
+            I32, POINTER, I32, POINTER, POINTER, POINTER);
+    static final MethodHandle ENGINE_STOP = function("silt_engine_stop",
+            I32, OBJECT, I64, I32, POINTER, POINTER);
+    static final MethodHandle ENGINE_CLOSE = procedure("silt_engine_close", OBJECT);
+    static final MethodHandle ENGINE_LOG = function("silt_engine_log",
+            I32, OBJECT, POINTER, I32, POINTER, POINTER);
+    static final MethodHandle ENGINE_CREATE_LOG = function("silt_engine_create_log",
+            I32, OBJECT, POINTER, I32, POINTER, POINTER, POINTER);
+    static final MethodHandle ENGINE_DELETE_LOG = function("silt_engine_delete_log",
+            I32, OBJECT, POINTER, I32, I64, POINTER);
+    static final MethodHandle ENGINE_SET_CONFIG = function("silt_engine_set_config",
+            I32, OBJECT, POINTER, POINTER, I32, POINTER);
+    static final MethodHandle ENGINE_PARTITIONS = function("silt_engine_partitions",
+            I32, OBJECT, POINTER, I32, POINTER, POINTER);
+    static final MethodHandle ENGINE_DUE = function("silt_engine_due",
+            I32, OBJECT, I64, POINTER, I32, POINTER, POINTER);
+    static final MethodHandle ENGINE_RUN = function("silt_engine_run",
+            I32, OBJECT, I64, I64, POINTER);
+    static final MethodHandle ENGINE_DROP_WORK = function("silt_engine_drop_work",
+            I32, OBJECT, I64, POINTER);
+    static final MethodHandle ENGINE_CHECKPOINT = function("silt_engine_checkpoint",
+            I32, OBJECT, POINTER);
+    static final MethodHandle ENGINE_STATS = function("silt_engine_stats",
+            I32, OBJECT, POINTER, POINTER);
+
+    private EngineNative() {}
+}

@@ -12,6 +12,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  */
 final class Handle {
     private static final Cleaner CLEANER = Cleaner.create();
+    private static final int SHORT_BUFFER = Kind.SHORT_BUFFER.code();
 
     /** What is done with the object; the result is a status. */
     @FunctionalInterface
@@ -86,6 +87,18 @@ final class Handle {
         } finally {
             leave();
         }
+    }
+
+    /** Runs a call that fills rows and tells their number first; how many there are. */
+    long fill(Rows out, Body body) {
+        long[] total = new long[1];
+        out.filled(0);
+        call((entered, scratch) -> {
+            int status = body.run(entered, scratch);
+            total[0] = Integer.toUnsignedLong(scratch.firstInt());
+            return status;
+        }, SHORT_BUFFER);
+        return out.filled(total[0]);
     }
 
     void close() {

@@ -12,7 +12,6 @@ import java.nio.file.Path;
  * retain) a second one gets {@link Kind#CONFLICT} and nothing happens.
  */
 public final class Log implements AutoCloseable {
-    private static final int SHORT_BUFFER = Kind.SHORT_BUFFER.code();
     private static final int NOT_FOUND = Kind.NOT_FOUND.code();
     private static final int EPOCH_BUMPS = 1;
     private static final long LEADER_EPOCH = Layouts.at(Layouts.APPEND, "leader_epoch");
@@ -24,7 +23,8 @@ public final class Log implements AutoCloseable {
 
     private final Handle handle;
 
-    private Log(long object) {
+    /** An object that nobody else closes. */
+    Log(long object) {
         handle = Handle.of(this, object, Native.LOG_CLOSE);
     }
 
@@ -55,7 +55,7 @@ public final class Log implements AutoCloseable {
 
     /**
      * Ends the log as a clean stop does: makes it durable and writes its snapshot. Then every call
-     * but {@link #close()} gives {@link Kind#CLOSED}.
+     * but {@link #close()} gives {@link Kind#CLOSED}. Not for logs of an {@link Engine}.
      */
     public void stop() {
         handle.call((log, scratch) -> (int) Native.LOG_STOP.invokeExact(log, scratch.error));
@@ -186,25 +186,25 @@ public final class Log implements AutoCloseable {
 
     /** Fills in the segments; how many there are. */
     public long segments(Segments out) {
-        return rows(out, (log, scratch) -> (int) Native.LOG_SEGMENTS.invokeExact(
+        return handle.fill(out, (log, scratch) -> (int) Native.LOG_SEGMENTS.invokeExact(
                 log, out.memory(), out.capacity(), scratch.first, scratch.error));
     }
 
     /** Fills in the leader epochs; how many there are. */
     public long epochs(Epochs out) {
-        return rows(out, (log, scratch) -> (int) Native.LOG_EPOCHS.invokeExact(
+        return handle.fill(out, (log, scratch) -> (int) Native.LOG_EPOCHS.invokeExact(
                 log, out.memory(), out.capacity(), scratch.first, scratch.error));
     }
 
     /** Fills in the aborted transactions that a reader from one offset to another must know. */
     public long aborted(long from, long to, AbortedTxns out) {
-        return rows(out, (log, scratch) -> (int) Native.LOG_ABORTED.invokeExact(
+        return handle.fill(out, (log, scratch) -> (int) Native.LOG_ABORTED.invokeExact(
                 log, from, to, out.memory(), out.capacity(), scratch.first, scratch.error));
     }
 
     /** Fills in the producers; a log that is written to by another thread cannot tell them. */
     public long producers(Producers out) {
-        return rows(out, (log, scratch) -> (int) StateNative.LOG_PRODUCERS.invokeExact(
+        return handle.fill(out, (log, scratch) -> (int) StateNative.LOG_PRODUCERS.invokeExact(
                 log, out.memory(), out.capacity(), scratch.first, scratch.error));
     }
 
@@ -249,17 +249,5 @@ public final class Log implements AutoCloseable {
             return status;
         });
         return number[0];
-    }
-
-    /** A call that fills rows. */
-    private long rows(Rows out, Handle.Body body) {
-        long[] total = new long[1];
-        out.filled(0);
-        handle.call((log, scratch) -> {
-            int status = body.run(log, scratch);
-            total[0] = Integer.toUnsignedLong(scratch.firstInt());
-            return status;
-        }, SHORT_BUFFER);
-        return out.filled(total[0]);
     }
 }

@@ -6,7 +6,6 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -27,7 +26,7 @@ public final class LogOptions {
     private static final int UNCLEAN = 1;
     private static final int KEEP_LOST = 2;
 
-    private final Map<String, String> configs = new LinkedHashMap<>();
+    private final Configs configs = new Configs();
     private int flags;
     private Io io = Io.DEFAULT;
     private long recoveryPoint;
@@ -38,9 +37,7 @@ public final class LogOptions {
 
     /** A setting of the topic, by Kafka's name and in its text form. */
     public LogOptions config(String name, String value) {
-        synchronized (configs) {
-            configs.put(Objects.requireNonNull(name), Objects.requireNonNull(value));
-        }
+        configs.put(name, value);
         return this;
     }
 
@@ -94,16 +91,12 @@ public final class LogOptions {
 
     /** As the struct of the header. */
     MemorySegment write(Arena arena) {
-        // The count must be that of the array, whatever another thread adds meanwhile.
-        List<Map.Entry<String, String>> configs;
-        synchronized (this.configs) {
-            configs = List.copyOf(this.configs.entrySet());
-        }
+        List<Map.Entry<String, String>> settings = configs.all();
         MemorySegment out = arena.allocate(Layouts.LOG_OPTIONS);
         out.set(JAVA_INT, at("struct_size"), Math.toIntExact(out.byteSize()));
         out.set(JAVA_INT, at("flags"), flags);
-        out.set(ADDRESS, at("configs"), writeConfigs(arena, configs));
-        out.set(JAVA_INT, at("config_count"), configs.size());
+        out.set(ADDRESS, at("configs"), Configs.write(arena, settings));
+        out.set(JAVA_INT, at("config_count"), settings.size());
         out.set(JAVA_INT, at("io"), io.ordinal());
         out.set(JAVA_LONG, at("recovery_point"), recoveryPoint);
         out.set(JAVA_LONG, at("log_start_offset"), logStartOffset);
@@ -111,21 +104,6 @@ public final class LogOptions {
         Memory.put(out, at("topic_id"), topicId);
         out.set(JAVA_INT, at("open_files_max"), openFilesMax);
         return out;
-    }
-
-    private static MemorySegment writeConfigs(
-            Arena arena, List<Map.Entry<String, String>> configs) {
-        MemorySegment all = arena.allocate(Layouts.CONFIG, configs.size());
-        long position = 0;
-        for (Map.Entry<String, String> config : configs) {
-            MemorySegment one = all.asSlice(position, Layouts.CONFIG);
-            one.set(ADDRESS, Layouts.at(Layouts.CONFIG, "name"),
-                    Memory.text(arena, config.getKey()));
-            one.set(ADDRESS, Layouts.at(Layouts.CONFIG, "value"),
-                    Memory.text(arena, config.getValue()));
-            position += Layouts.CONFIG.byteSize();
-        }
-        return all;
     }
 
     private static long at(String field) {

@@ -15,7 +15,8 @@ import java.util.Objects;
  * given to. One thread at a time should use them, as with a {@link Struct}.
  */
 public abstract sealed class Rows
-        permits AbortedEntries, AbortedTxns, Batches, Epochs, Producers, Segments {
+        permits AbortedEntries, AbortedTxns, Batches, EnginePartitions, Epochs, Parts, Producers,
+                Segments, Works {
     /** Beyond it the JVM would try for long to find the memory. */
     static final int CAPACITY_MAX = 1 << 24;
 
@@ -83,6 +84,11 @@ public abstract sealed class Rows
 
     final byte byteAt(int row, long field) {
         return memory.get(JAVA_BYTE, at(row) + field);
+    }
+
+    /** A text that ends with a NUL. */
+    final String textAt(int row, long field) {
+        return memory.asSlice(at(row) + field).getString(0);
     }
 
     final void setLong(int row, long field, long value) {

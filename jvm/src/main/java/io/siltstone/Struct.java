@@ -12,7 +12,7 @@ import java.lang.foreign.StructLayout;
  * a time should use it: two calls that write it leave it as one of them, or as a mixture.
  */
 public abstract sealed class Struct
-        permits Appended, BuildInfo, IndexEntry, Offsets, Rebuilt, TimeOffset {
+        permits Appended, BuildInfo, EngineStats, IndexEntry, Offsets, Rebuilt, TimeOffset {
     private final MemorySegment memory;
 
     Struct(StructLayout layout, Arena arena) {

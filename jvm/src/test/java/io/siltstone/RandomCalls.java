@@ -9,6 +9,7 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
@@ -25,10 +26,14 @@ public final class RandomCalls {
     /** Everything that is public. */
     private static final List<Class<?>> CLASSES = List.of(
             AbortedEntries.class, AbortedTxns.class, Appended.class, Appends.class,
-            Batches.class, BuildInfo.class, Bytes.class, Epochs.class, Fetches.class,
-            Index.class, IndexEntry.class, Kind.class, Leases.class, Library.class, Log.class,
-            LogOptions.class, Offsets.class, Producers.class, Rebuilt.class, Room.class,
-            SegmentScan.class, Segments.class, TimeOffset.class);
+            Batches.class, BuildInfo.class, Bytes.class, DirectRead.class, Engine.class,
+            EngineOptions.class, EnginePartitions.class, EngineStats.class, Epochs.class,
+            Fetches.class, Index.class, IndexEntry.class, Kind.class, Leases.class,
+            Library.class, Log.class, LogOptions.class, NewLog.class, Offsets.class, Parts.class,
+            Producers.class, RebuildOptions.class, Rebuilds.class, Rebuilt.class,
+            RemoteRecord.class, Room.class, SegmentScan.class, Segments.class,
+            TierColumns.class, TimeOffset.class, Upload.class, Upload.Options.class,
+            Works.class);
     private static final List<Class<?>> OWNERS =
             CLASSES.stream().filter(AutoCloseable.class::isAssignableFrom).toList();
     private static final long[] NUMBERS = {
@@ -235,6 +240,14 @@ public final class RandomCalls {
             return home.resolve(names[random.nextInt(names.length)]);
         } else if (type == String.class) {
             return TEXTS[random.nextInt(TEXTS.length)];
+        } else if (type == List.class) {
+            return Arrays.asList(home.resolve("dir-" + random.nextInt(2)), argument(Path.class));
+        } else if (type == Map.class) {
+            Map<Object, Object> map = new HashMap<>();
+            map.put(argument(String.class), argument(String.class));
+            return map;
+        } else if (type == byte[].class) {
+            return new byte[random.nextInt(40)];
         } else if (type == UUID.class) {
             return new UUID(0, random.nextInt(2));
         } else if (type == long[].class) {

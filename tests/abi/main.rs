@@ -4,4 +4,5 @@
 //! Needs a C and a C++ compiler.
 
 mod header;
+mod packaging;
 mod programs;

@@ -138,8 +138,7 @@ fn build() -> PathBuf {
 /// When it cannot be built.
 #[must_use]
 pub fn build_package(arguments: &[&str]) -> PathBuf {
-    let test = std::env::current_exe().expect("the path of this test");
-    let profile_dir = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
+    let profile_dir = profile_dir();
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
     command.args(["build", "--quiet"]).args(arguments);
@@ -149,7 +148,18 @@ pub fn build_package(arguments: &[&str]) -> PathBuf {
     }
     let status = command.status().expect("cargo");
     assert!(status.success(), "{arguments:?} cannot be built: {status}");
-    profile_dir.to_path_buf()
+    profile_dir
+}
+
+/// The folder where cargo puts what it builds with the profile of this test.
+///
+/// # Panics
+///
+/// When the test lies elsewhere than cargo puts it.
+#[must_use]
+pub fn profile_dir() -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this test");
+    test.ancestors().nth(2).expect("target/PROFILE/deps/TEST").to_path_buf()
 }
 
 /// Builds the C library with what is for tests alone; the folder where it lies. All tests ask for

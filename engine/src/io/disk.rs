@@ -52,6 +52,7 @@ impl Storage for Disk {
     }
 
     fn metadata(&self, path: &Path) -> Result<Metadata> {
+        let path = from_here(path);
         let stat = match retry_on_intr(|| rustix::fs::stat(path)) {
             Ok(stat) => stat,
             // What is there may be a link that leads nowhere; the link itself then answers.
@@ -389,7 +390,16 @@ fn open_plain(path: &Path, mode: OpenMode) -> Result<OwnedFd> {
     Ok(descriptor)
 }
 
+/// The parent of a relative name is empty in Rust, and a dot to the system.
+fn from_here(path: &Path) -> &Path {
+    match path.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => path,
+    }
+}
+
 fn open_directory(dir: &Path) -> Result<OwnedFd> {
+    let dir = from_here(dir);
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
     retry_on_intr(|| rustix::fs::open(dir, flags, Mode::empty()))
         .map_err(|e| Error::io("open", dir, e.into()))
@@ -462,6 +472,16 @@ mod tests {
         let counters = disk.counters();
         assert_eq!((counters.opened, counters.writes, counters.bytes_written), (2, 1, 5));
         assert_eq!((counters.syncs, counters.ring_submissions), (1, 0));
+    }
+
+    #[test]
+    fn the_parent_of_a_relative_name_is_the_current_directory() {
+        let disk = Disk::new();
+        let parent = Path::new("orders-0").parent().unwrap();
+        disk.sync_dir(parent).unwrap();
+        disk.sync_filesystem(parent).unwrap();
+        assert_eq!(disk.metadata(parent).unwrap(), disk.metadata(Path::new(".")).unwrap());
+        assert_eq!(disk.list(parent).unwrap(), disk.list(Path::new(".")).unwrap());
     }
 
     #[test]

@@ -119,7 +119,7 @@ pub struct FileWrite<'a> {
 /// A held lock; dropping it lets go.
 pub trait Lock: Send + Sync + fmt::Debug {}
 
-/// A disk.
+/// A disk. As a directory, the empty path is the current one: the parent of a relative name.
 pub trait Storage: Send + Sync + fmt::Debug {
     /// Opens or makes a file.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>>;

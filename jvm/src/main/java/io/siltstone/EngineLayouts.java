@@ -6,6 +6,7 @@ import static io.siltstone.Layouts.i32;
 import static io.siltstone.Layouts.i64;
 import static io.siltstone.Layouts.pointer;
 import static io.siltstone.Layouts.struct;
+import static io.siltstone.Layouts.RANGE;
 
 import java.lang.foreign.StructLayout;
 
@@ -49,6 +50,10 @@ final class EngineLayouts {
             i64("size_bytes"), i64("offset"), i64("now_ms"), i32("leader_epoch"), i32("origin"),
             i32("transaction_version"), i32("max_bytes"), i32("up_to"), i32("aborted_capacity"),
             pointer("aborted"), bytes("opaque", 32));
+
+    static final StructLayout DONE = struct("silt_done_t",
+            i64("user_data"), i32("kind"), i32("status"), i32("detail_code"), i32("os_errno"),
+            i64("first_offset"), i64("last_offset"), RANGE.withName("range"));
 
     static final StructLayout PRODUCER = struct("silt_producer_t",
             i64("producer_id"), i64("last_offset"), i64("last_timestamp_ms"),

@@ -9,7 +9,7 @@ import static io.siltstone.Native.procedure;
 
 import java.lang.invoke.MethodHandle;
 
-/** Functions of the header for many logs and engines, in its order. */
+/** Functions of the header for many logs, engines and rings, in its order. */
 final class EngineNative {
     static final MethodHandle APPEND_MANY = function("silt_append_many",
             I32, POINTER, I32, POINTER, POINTER, POINTER);
@@ -40,6 +40,13 @@ final class EngineNative {
             I32, OBJECT, POINTER);
     static final MethodHandle ENGINE_STATS = function("silt_engine_stats",
             I32, OBJECT, POINTER, POINTER);
+    static final MethodHandle RING_NEW = function("silt_ring_new", I32, POINTER, POINTER);
+    static final MethodHandle RING_CLOSE = procedure("silt_ring_close", OBJECT);
+    static final MethodHandle RING_FD = function("silt_ring_fd", I32, OBJECT, POINTER, POINTER);
+    static final MethodHandle RING_SUBMIT = function("silt_ring_submit",
+            I32, OBJECT, POINTER, I32, POINTER);
+    static final MethodHandle RING_POLL = function("silt_ring_poll",
+            I32, OBJECT, POINTER, I32, I32, POINTER, POINTER);
 
     private EngineNative() {}
 }

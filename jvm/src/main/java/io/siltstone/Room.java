@@ -10,8 +10,8 @@ import java.util.Objects;
  * more, and everything that was told to use it reaches it.
  */
 public final class Room {
-    /** Larger than any segment of a log. */
-    private static final long SIZE_BYTES_MAX = 1L << 31;
+    /** As large as a segment of a log is by default. */
+    private static final long SIZE_BYTES_MAX = 1L << 30;
 
     private final MemorySegment memory;
 

@@ -15,8 +15,9 @@ import java.util.Objects;
  * given to. One thread at a time should use them, as with a {@link Struct}.
  */
 public abstract sealed class Rows
-        permits AbortedEntries, AbortedTxns, Batches, EnginePartitions, Epochs, Parts, Producers,
-                Segments, Works {
+        permits AbortedEntries, AbortedTxns, Batches, EnginePartitions, Epochs, Followers,
+                PartitionDirs, Parts, PlanSteps, Problems, Producers, Recoveries, Segments,
+                Works {
     /** Beyond it the JVM would try for long to find the memory. */
     static final int CAPACITY_MAX = 1 << 24;
 
@@ -86,6 +87,11 @@ public abstract sealed class Rows
         return memory.get(JAVA_BYTE, at(row) + field);
     }
 
+    /** The struct of a row. */
+    final MemorySegment row(int row) {
+        return memory.asSlice(at(row), stride);
+    }
+
     /** A text that ends with a NUL. */
     final String textAt(int row, long field) {
         return memory.asSlice(at(row) + field).getString(0);
@@ -97,6 +103,10 @@ public abstract sealed class Rows
 
     final void setInt(int row, long field, int value) {
         memory.set(JAVA_INT, at(row) + field, value);
+    }
+
+    final void setBit(int row, long field, int bit, boolean is) {
+        setInt(row, field, is ? intAt(row, field) | bit : intAt(row, field) & ~bit);
     }
 
     final void setShort(int row, long field, short value) {

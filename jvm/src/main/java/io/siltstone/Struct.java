@@ -12,7 +12,8 @@ import java.lang.foreign.StructLayout;
  * a time should use it: two calls that write it leave it as one of them, or as a mixture.
  */
 public abstract sealed class Struct
-        permits Appended, BuildInfo, EngineStats, IndexEntry, Offsets, Rebuilt, TimeOffset {
+        permits Appended, BuildInfo, EngineStats, FetchState, FetchVerdict, FollowerAction,
+                FollowerEvent, IndexEntry, Offsets, Rebuilt, TimeOffset, Watermark {
     private final MemorySegment memory;
 
     Struct(StructLayout layout, Arena arena) {
@@ -33,5 +34,17 @@ public abstract sealed class Struct
 
     final long longAt(long field) {
         return memory.get(JAVA_LONG, field);
+    }
+
+    final void setInt(long field, int value) {
+        memory.set(JAVA_INT, field, value);
+    }
+
+    final void setLong(long field, long value) {
+        memory.set(JAVA_LONG, field, value);
+    }
+
+    final void setBit(long field, int bit, boolean is) {
+        setInt(field, is ? intAt(field) | bit : intAt(field) & ~bit);
     }
 }

@@ -26,23 +26,27 @@ public final class RandomCalls {
     /** Everything that is public. */
     private static final List<Class<?>> CLASSES = List.of(
             AbortedEntries.class, AbortedTxns.class, Appended.class, Appends.class,
-            Batches.class, BuildInfo.class, Bytes.class, DirectRead.class, Engine.class,
-            EngineOptions.class, EnginePartitions.class, EngineStats.class, Epochs.class,
-            Fetches.class, Index.class, IndexEntry.class, Kind.class, Leases.class,
-            Library.class, Log.class, LogOptions.class, NewLog.class, Offsets.class, Parts.class,
-            Producers.class, RebuildOptions.class, Rebuilds.class, Rebuilt.class,
-            RemoteRecord.class, Room.class, SegmentScan.class, Segments.class,
-            TierColumns.class, TimeOffset.class, Upload.class, Upload.Options.class,
-            Works.class);
+            Batches.class, Bounds.class, BuildInfo.class, Bytes.class, DirectRead.class,
+            Engine.class, EngineOptions.class, EnginePartitions.class, EngineStats.class,
+            Epochs.class, FetchState.class, FetchVerdict.class, Fetches.class,
+            FollowerAction.class, FollowerEvent.class, Followers.class, Index.class,
+            IndexEntry.class, Isr.class, Kind.class, Leases.class, Library.class, Log.class,
+            LogDirs.class, LogOptions.class, NewLog.class, Offsets.class, PartitionDirs.class,
+            PartitionEvent.class, PartitionState.class, Parts.class, PlanSteps.class,
+            Problems.class, Producers.class, RebuildOptions.class, Rebuilds.class,
+            Rebuilt.class, RecoverOptions.class, Recoveries.class, RemoteRecord.class,
+            Ring.class, Room.class, SegmentScan.class, Segments.class, TierColumns.class,
+            TimeOffset.class, Upload.class, Upload.Options.class, VerifyOptions.class,
+            Watermark.class, Works.class);
     private static final List<Class<?>> OWNERS =
             CLASSES.stream().filter(AutoCloseable.class::isAssignableFrom).toList();
     private static final long[] NUMBERS = {
-        0, 1, 2, 7, 30, 64, 100, 1000, 4096, -1, -2, 1 << 20, Integer.MAX_VALUE,
+        0, 1, 2, 7, 30, 64, 100, 1000, 4096, -1, -2, 1 << 14, Integer.MAX_VALUE,
         Integer.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, 1L << 32, 0xffff_ffffL
     };
     private static final String[] TEXTS = {
         "segment.bytes", "1024", "retention.ms", "-1", "", "x\0y", "cleanup.policy", "compact",
-        "compression.type", "zstd", "message.timestamp.type", "LogAppendTime", "\ud800"
+        "orders", "compression.type", "zstd", "message.timestamp.type", "LogAppendTime", "\ud800"
     };
     private static final int OBJECTS_OF_A_CLASS = 12;
     private static final int MEMORY_MAX = 40;
@@ -56,6 +60,7 @@ public final class RandomCalls {
     private final List<Object> rooms = new ArrayList<>();
     private final List<Arena> arenas = new ArrayList<>();
     private final Map<String, Integer> outcomes = new TreeMap<>();
+    private volatile boolean isCalling;
 
     private RandomCalls(long seed, Path home, Map<Class<?>, List<Object>> objects) {
         random = new Random(seed);
@@ -88,9 +93,11 @@ public final class RandomCalls {
             all.add(each);
             threads.add(Thread.ofPlatform().start(() -> each.run(count / 2)));
         }
+        Thread waker = Thread.ofPlatform().daemon().start(() -> wake(all, threads));
         for (Thread thread : threads) {
             thread.join();
         }
+        waker.interrupt();
         all.forEach(each -> System.out.println(each.outcomes));
         // A thread that fails has made fewer.
         int made = all.stream().flatMap(each -> each.outcomes.values().stream())
@@ -98,8 +105,25 @@ public final class RandomCalls {
         System.out.println("lived through " + made);
     }
 
+    /** Ends calls that would wait for ever. */
+    private static void wake(List<RandomCalls> all, List<Thread> threads) {
+        try {
+            while (true) {
+                Thread.sleep(20);
+                for (int at = 0; at < all.size(); at++) {
+                    if (all.get(at).isCalling) {
+                        threads.get(at).interrupt();
+                    }
+                }
+            }
+        } catch (InterruptedException over) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
     private void run(int count) {
         makeMemory();
+        isCalling = true;
         for (int at = 0; at < count; at++) {
             // Half of them go to what owns something.
             Executable call = calls.get(random.nextInt(calls.size()));
@@ -107,6 +131,7 @@ public final class RandomCalls {
                 call = calls.get(random.nextInt(calls.size()));
             }
             String outcome = call(call);
+            Thread.interrupted();
             outcomes.merge(outcome, 1, Integer::sum);
         }
     }
@@ -217,6 +242,20 @@ public final class RandomCalls {
         };
     }
 
+    private Progress progress() {
+        return switch (random.nextInt(4)) {
+            case 0 -> (done, total) -> false;
+            case 1 -> (done, total) -> {
+                throw new IllegalStateException("from a progress function");
+            };
+            case 2 -> (done, total) -> {
+                call(calls.get(random.nextInt(calls.size())));
+                return true;
+            };
+            default -> (done, total) -> true;
+        };
+    }
+
     private Object argument(Class<?> type) {
         if (type == int.class) {
             return (int) number();
@@ -246,6 +285,10 @@ public final class RandomCalls {
             Map<Object, Object> map = new HashMap<>();
             map.put(argument(String.class), argument(String.class));
             return map;
+        } else if (type == Progress.class) {
+            return progress();
+        } else if (type == int[].class) {
+            return random.ints(random.nextInt(6), 0, 5).toArray();
         } else if (type == byte[].class) {
             return new byte[random.nextInt(40)];
         } else if (type == UUID.class) {

@@ -15,6 +15,7 @@ public final class Samples {
             ValueLayout.JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
 
     private static final short TRANSACTIONAL = 0x10;
+    private static final short CONTROL = 0x20;
     /** The size of a value. */
     static final int VALUE_SIZE = 40;
     /** The size of a batch. */
@@ -23,7 +24,8 @@ public final class Samples {
     private Samples() {}
 
     /** A batch of one record; a producer id of -1 is none. */
-    public static MemorySegment batch(long offset, long timestampMs, long producerId, int sequence) {
+    public static MemorySegment batch(
+            long offset, long timestampMs, long producerId, int sequence) {
         MemorySegment batch = Arena.ofAuto().allocate(SIZE);
         batch.fill((byte) 'v');
         batch.set(I64, 0, offset);
@@ -45,12 +47,34 @@ public final class Samples {
         return batch;
     }
 
+    /** A batch of this size in all: one record, of a producer with a sequence number each. */
+    public static MemorySegment large(long offset, long producerId, int sequence, int size) {
+        MemorySegment batch = Arena.ofAuto().allocate(size);
+        batch.fill((byte) 'v');
+        batch.copyFrom(batch(offset, 1000 + offset, producerId, sequence).asSlice(0, 61));
+        batch.set(I32, 8, size - 12);
+        seal(batch);
+        return batch;
+    }
+
     /** The same as part of the producer's transaction. */
     static MemorySegment inTransaction(long producerId, int sequence) {
         MemorySegment batch = batch(0, 1000, producerId, sequence);
         batch.set(I16, 21, TRANSACTIONAL);
         seal(batch);
         return batch;
+    }
+
+    /** What ends a producer's transaction without it. */
+    static MemorySegment abortMarker(long producerId) {
+        byte[] record = {32, 0, 0, 0, 8, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0};
+        MemorySegment marker = Arena.ofAuto().allocate(61L + record.length);
+        marker.copyFrom(batch(0, 1000, producerId, -1).asSlice(0, 61));
+        marker.asSlice(61).copyFrom(MemorySegment.ofArray(record));
+        marker.set(I32, 8, Math.toIntExact(marker.byteSize()) - 12);
+        marker.set(I16, 21, (short) (TRANSACTIONAL | CONTROL));
+        seal(marker);
+        return marker;
     }
 
     private static void seal(MemorySegment batch) {

@@ -10,9 +10,11 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.zip.CRC32;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -115,6 +117,31 @@ class SegmentScanTest {
         assertTrue(scan.run(Samples.batch(100, 1000, 5, 4), 100));
         assertTrue(scan.endsAtWrongProducer(), "the batch is none of the open transaction");
         assertEquals(0, scan.validBytes());
+    }
+
+    // Trap 11: what is not for this function is told, and the host goes on from there itself.
+    @Test
+    void batchesThatTheWalkDoesNotKnowAreTheHostsToRead() {
+        SegmentScan scan = new SegmentScan(0, 0, 0, 0);
+        assertTrue(scan.run(Samples.batch(5 + (1L << 31), 1000, -1, 0), 5));
+        assertTrue(scan.endsAtFarOffset());
+        assertEquals(0, scan.validBytes());
+        assertTrue(scan.run(Samples.batch(4, 1000, -1, 0), 5));
+        assertTrue(scan.endsAtFarOffset());
+
+        ByteBuffer old = ByteBuffer.allocate(12 + 23);
+        old.putLong(0, 5).putInt(8, 23).put(16, (byte) 1).putLong(18, 1000);
+        old.putInt(26, -1).putInt(30, 1).put(34, (byte) 'v');
+        CRC32 crc = new CRC32();
+        crc.update(old.array(), 16, 19);
+        old.putInt(12, (int) crc.getValue());
+        MemorySegment bytes = Arena.ofAuto().allocate(Samples.SIZE + 35L);
+        bytes.copyFrom(Samples.batch(4, 1000, -1, 0));
+        bytes.asSlice(Samples.SIZE).copyFrom(MemorySegment.ofArray(old.array()));
+        assertTrue(scan.run(bytes, 4));
+        assertTrue(scan.endsAtOldFormat());
+        assertEquals(Samples.SIZE, scan.validBytes());
+        assertEquals(5, scan.nextOffset());
     }
 
     @Test

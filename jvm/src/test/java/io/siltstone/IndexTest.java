@@ -195,11 +195,9 @@ class IndexTest {
                 index.append(100 + at, at * 10);
             }
             index.flush(path);
-            Process truncator = new ProcessBuilder(Children.java(
-                    Truncator.class, List.of(), List.of(home.toString(), "1500")))
-                    .redirectError(ProcessBuilder.Redirect.DISCARD).start();
+            Process truncator = Truncator.start(home);
             Random random = new Random(3);
-            for (int tries = 0; tries < 10_000 || truncator.isAlive(); tries++) {
+            for (int tries = 0; tries < Truncator.TRIES || truncator.isAlive(); tries++) {
                 int at = 1 + random.nextInt(ENTRIES);
                 try {
                     assertEquals(packed(at, at * 10L), index.lookup(100 + at));

@@ -12,7 +12,7 @@ import java.lang.foreign.MemorySegment;
  * host sends the requests, changes the log and keeps the state. Any number of threads may use it;
  * they wait for each other where they decide.
  */
-public final class Bounds {
+public final class Bounds extends Struct {
     private static final long LEADER_EPOCH = Layouts.at(ReplicaLayouts.BOUNDS, "leader_epoch");
     private static final long LOG_START_OFFSET =
             Layouts.at(ReplicaLayouts.BOUNDS, "log_start_offset");
@@ -34,16 +34,16 @@ public final class Bounds {
     private static final long EPOCH = Layouts.at(Layouts.EPOCH, "epoch");
 
     private final int epochCapacity;
-    private final MemorySegment memory = Arena.ofAuto().allocate(ReplicaLayouts.BOUNDS);
+    private final MemorySegment memory = memory();
     private final MemorySegment epochs;
     private Handle log;
 
     /** Nothing yet, with room for so many leader epochs. */
     public Bounds(int epochCapacity) {
+        super(ReplicaLayouts.BOUNDS, Arena.ofAuto());
         Rows.checkCapacity(epochCapacity);
         this.epochCapacity = epochCapacity;
         epochs = Arena.ofAuto().allocate(Layouts.EPOCH, epochCapacity);
-        memory.set(JAVA_INT, 0, Math.toIntExact(memory.byteSize()));
         memory.set(ADDRESS, EPOCHS, epochs);
         setLong(HIGHEST_REMOTE_OFFSET, -1);
     }
@@ -261,25 +261,5 @@ public final class Bounds {
     public Bounds startsAtTiered(boolean is) {
         setBit(FLAGS, 4, is);
         return this;
-    }
-
-    private int intAt(long field) {
-        return memory.get(JAVA_INT, field);
-    }
-
-    private long longAt(long field) {
-        return memory.get(JAVA_LONG, field);
-    }
-
-    private void setInt(long field, int value) {
-        memory.set(JAVA_INT, field, value);
-    }
-
-    private void setLong(long field, long value) {
-        memory.set(JAVA_LONG, field, value);
-    }
-
-    private void setBit(long field, int bit, boolean is) {
-        setInt(field, is ? intAt(field) | bit : intAt(field) & ~bit);
     }
 }

@@ -13,7 +13,7 @@ import java.util.Objects;
  * of it hold the records from an offset on. Made once for a segment, and used for many reads. One
  * thread at a time should use it.
  */
-public final class DirectRead {
+public final class DirectRead extends Struct {
     private static final long POSITION = Layouts.at(TierLayouts.DIRECT_READ, "position");
     private static final long SIZE_BYTES = Layouts.at(TierLayouts.DIRECT_READ, "size_bytes");
     private static final long UPPER_BOUND_OFFSET =
@@ -29,7 +29,7 @@ public final class DirectRead {
 
     private final int abortedCapacity;
     private final MemorySegment request = Arena.ofAuto().allocate(TierLayouts.DIRECT_REQUEST);
-    private final MemorySegment result = Arena.ofAuto().allocate(TierLayouts.DIRECT_READ);
+    private final MemorySegment result = memory();
     private final MemorySegment aborted;
     /** What keeps the memory that the request points to. */
     private Room offsetIndex;
@@ -37,11 +37,11 @@ public final class DirectRead {
 
     /** A plan with room for so many aborted transactions. */
     public DirectRead(int abortedCapacity) {
+        super(TierLayouts.DIRECT_READ, Arena.ofAuto());
         Rows.checkCapacity(abortedCapacity);
         this.abortedCapacity = abortedCapacity;
         aborted = Arena.ofAuto().allocate(ABORTED_SIZE * abortedCapacity, Long.BYTES);
         request.set(JAVA_INT, 0, Math.toIntExact(request.byteSize()));
-        result.set(JAVA_INT, 0, Math.toIntExact(result.byteSize()));
         request.set(JAVA_INT, at("aborted_capacity"), abortedCapacity);
         request.set(ADDRESS, at("aborted"), aborted);
     }
@@ -153,13 +153,5 @@ public final class DirectRead {
     private long abortedAt(int row, long field) {
         int count = Math.clamp(abortedCount() & 0xffff_ffffL, 0, abortedCapacity);
         return aborted.get(JAVA_LONG, Objects.checkIndex(row, count) * ABORTED_SIZE + field);
-    }
-
-    private int intAt(long field) {
-        return result.get(JAVA_INT, field);
-    }
-
-    private long longAt(long field) {
-        return result.get(JAVA_LONG, field);
     }
 }

@@ -8,7 +8,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
 
 /**
- * A struct with arrays of numbers that it points to: all in one piece of memory, which nobody can
+ * The arrays of numbers that a struct points to: behind it in one piece of memory, which nobody can
  * close, and never of more numbers than there is room for.
  */
 final class IntLists {
@@ -18,31 +18,25 @@ final class IntLists {
     private final MemorySegment memory;
 
     /** Names by twos: of the field that points to an array, and of the one that counts it. */
-    IntLists(StructLayout layout, int capacity, String... names) {
-        Rows.checkCapacity(capacity);
+    IntLists(StructLayout layout, MemorySegment memory, int capacity, String... names) {
         this.layout = layout;
+        this.memory = memory;
         this.capacity = capacity;
         this.names = names;
-        long size = start(names.length / 2);
-        memory = Arena.ofAuto().allocate(size, Long.BYTES);
-        memory.set(JAVA_INT, 0, Math.toIntExact(layout.byteSize()));
         point();
+    }
+
+    /** Memory for a struct and so many arrays. */
+    static MemorySegment room(StructLayout layout, int capacity, int lists) {
+        Rows.checkCapacity(capacity);
+        long size = layout.byteSize() + (long) lists * capacity * Integer.BYTES;
+        return Arena.ofAuto().allocate(size, Long.BYTES);
     }
 
     private void point() {
         for (int list = 0; list < names.length / 2; list++) {
             memory.set(ADDRESS, Layouts.at(layout, names[2 * list]), array(list));
         }
-    }
-
-    /** Another one of this kind. */
-    IntLists(IntLists like) {
-        this(like.layout, like.capacity, like.names);
-    }
-
-    /** The struct, and behind it the arrays. */
-    MemorySegment struct() {
-        return memory;
     }
 
     void put(int list, int... numbers) {
@@ -58,18 +52,22 @@ final class IntLists {
         return array(list).asSlice(0, (long) count * Integer.BYTES).toArray(JAVA_INT);
     }
 
-    /** Takes over what another one of this kind says, but for where its arrays are. */
-    void take(IntLists other) {
-        memory.copyFrom(other.memory);
+    /** Another struct of this kind with arrays of its own. */
+    MemorySegment another() {
+        MemorySegment other = Arena.ofAuto().allocate(memory.byteSize(), Long.BYTES);
+        other.copyFrom(memory);
+        return new IntLists(layout, other, capacity, names).memory;
+    }
+
+    /** Takes over what another one says, but for where its arrays are. */
+    void take(MemorySegment other) {
+        memory.copyFrom(other);
         point();
     }
 
     private MemorySegment array(int list) {
-        return memory.asSlice(start(list), (long) capacity * Integer.BYTES);
-    }
-
-    private long start(int list) {
-        return layout.byteSize() + (long) list * capacity * Integer.BYTES;
+        long start = layout.byteSize() + (long) list * capacity * Integer.BYTES;
+        return memory.asSlice(start, (long) capacity * Integer.BYTES);
     }
 
     private long countField(int list) {

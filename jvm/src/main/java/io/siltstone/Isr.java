@@ -11,7 +11,7 @@ import java.lang.foreign.MemorySegment;
  * A partition as its leader knows it: who is in sync, and who is to be. One thread at a time should
  * use it.
  */
-public final class Isr {
+public final class Isr extends Struct {
     private static final long CHANGE = Layouts.at(ReplicaLayouts.ISR, "change");
     private static final long PARTITION_EPOCH = Layouts.at(ReplicaLayouts.ISR, "partition_epoch");
     private static final long MIN_INSYNC_REPLICAS =
@@ -25,14 +25,14 @@ public final class Isr {
     private static final long LAG_MAX_MS = Layouts.at(ReplicaLayouts.ISR, "lag_max_ms");
 
     private final IntLists lists;
-    private final MemorySegment memory;
+    private final MemorySegment memory = memory();
     private final MemorySegment verdicts;
 
     /** Nothing yet, with room for so many replicas in each list. */
     public Isr(int capacity) {
-        lists = new IntLists(ReplicaLayouts.ISR, capacity,
+        super(ReplicaLayouts.ISR, IntLists.room(ReplicaLayouts.ISR, capacity, 2));
+        lists = new IntLists(ReplicaLayouts.ISR, memory(), capacity,
                 "committed", "committed_count", "changed", "changed_count");
-        memory = lists.struct();
         verdicts = Arena.ofAuto().allocate(Math.max(capacity, 1));
     }
 
@@ -224,21 +224,5 @@ public final class Isr {
             return status;
         });
         return verdict[0];
-    }
-
-    private int intAt(long field) {
-        return memory.get(JAVA_INT, field);
-    }
-
-    private long longAt(long field) {
-        return memory.get(JAVA_LONG, field);
-    }
-
-    private void setInt(long field, int value) {
-        memory.set(JAVA_INT, field, value);
-    }
-
-    private void setLong(long field, long value) {
-        memory.set(JAVA_LONG, field, value);
     }
 }

@@ -1,11 +1,7 @@
 package io.siltstone;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
-import java.lang.foreign.MemorySegment;
-
 /** What has happened to a partition of the controller. */
-public final class PartitionEvent {
+public final class PartitionEvent extends Struct {
     private static final long KIND = Layouts.at(ReplicaLayouts.PARTITION_EVENT, "kind");
     private static final long ELECTION = Layouts.at(ReplicaLayouts.PARTITION_EVENT, "election");
     private static final long BROKER = Layouts.at(ReplicaLayouts.PARTITION_EVENT, "broker");
@@ -15,14 +11,13 @@ public final class PartitionEvent {
     private static final long FLAGS = Layouts.at(ReplicaLayouts.PARTITION_EVENT, "flags");
 
     private final IntLists lists;
-    private final MemorySegment memory;
 
     /** Nothing yet, with room for so many replicas in each list. */
     public PartitionEvent(int capacity) {
-        lists = new IntLists(ReplicaLayouts.PARTITION_EVENT, capacity,
+        super(ReplicaLayouts.PARTITION_EVENT, IntLists.room(ReplicaLayouts.PARTITION_EVENT, capacity, 3));
+        lists = new IntLists(ReplicaLayouts.PARTITION_EVENT, memory(), capacity,
                 "target_isr", "target_isr_count", "unclean", "unclean_count", "available",
                 "available_count");
-        memory = lists.struct();
         setInt(BROKER, -1);
         setInt(MIN_INSYNC_REPLICAS, 1);
         setInt(RECOVERING, -1);
@@ -162,22 +157,5 @@ public final class PartitionEvent {
     public PartitionEvent hasTargetIsr(boolean is) {
         setBit(FLAGS, 8, is);
         return this;
-    }
-
-    /** The struct of the header. */
-    MemorySegment memory() {
-        return memory;
-    }
-
-    private int intAt(long field) {
-        return memory.get(JAVA_INT, field);
-    }
-
-    private void setInt(long field, int value) {
-        memory.set(JAVA_INT, field, value);
-    }
-
-    private void setBit(long field, int bit, boolean is) {
-        setInt(field, is ? intAt(field) | bit : intAt(field) & ~bit);
     }
 }

@@ -1,14 +1,12 @@
 package io.siltstone;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
 import java.lang.foreign.MemorySegment;
 
 /**
  * A partition as the controller keeps it. Any number of threads may use it; they wait for each
  * other.
  */
-public final class PartitionState {
+public final class PartitionState extends Struct {
     private static final long LEADER = Layouts.at(ReplicaLayouts.PARTITION, "leader");
     private static final long LEADER_EPOCH = Layouts.at(ReplicaLayouts.PARTITION, "leader_epoch");
     private static final long PARTITION_EPOCH =
@@ -19,20 +17,19 @@ public final class PartitionState {
 
     private final IntLists lists;
     /** Where the library writes what comes of a step. */
-    private final IntLists next;
-    private final MemorySegment memory;
+    private final MemorySegment next;
+    private final MemorySegment memory = memory();
 
     /** Nothing yet, with room for so many replicas in each list. */
     public PartitionState(int capacity) {
-        lists = new IntLists(ReplicaLayouts.PARTITION, capacity,
+        super(ReplicaLayouts.PARTITION, IntLists.room(ReplicaLayouts.PARTITION, capacity, 6));
+        lists = new IntLists(ReplicaLayouts.PARTITION, memory(), capacity,
                 "replicas", "replica_count", "isr", "isr_count", "elr", "elr_count",
                 "last_known_elr", "last_known_elr_count", "adding", "adding_count", "removing",
                 "removing_count");
-        memory = lists.struct();
-        next = new IntLists(lists);
         setInt(LEADER, -1);
-        memory.set(JAVA_INT, CAPACITY, capacity);
-        next.struct().set(JAVA_INT, CAPACITY, capacity);
+        setInt(CAPACITY, capacity);
+        next = lists.another();
     }
 
     /** The replicas, the preferred leader first. */
@@ -154,27 +151,14 @@ public final class PartitionState {
      */
     public synchronized int step(PartitionEvent event) {
         MemorySegment what = event.memory();
-        MemorySegment after = next.struct();
         int[] outcome = new int[1];
         Scratch.call(scratch -> {
             int status = (int) ReplicaNative.PARTITION_STEP.invokeExact(
-                    memory, what, after, scratch.first, scratch.error);
+                    memory, what, next, scratch.first, scratch.error);
             outcome[0] = scratch.firstInt();
             return status;
         });
         lists.take(next);
         return outcome[0];
-    }
-
-    private int intAt(long field) {
-        return memory.get(JAVA_INT, field);
-    }
-
-    private void setInt(long field, int value) {
-        memory.set(JAVA_INT, field, value);
-    }
-
-    private void setBit(long field, int bit, boolean is) {
-        setInt(field, is ? intAt(field) | bit : intAt(field) & ~bit);
     }
 }

@@ -15,7 +15,7 @@ import java.util.UUID;
  * What is said of a segment in remote storage, as {@code __remote_log_metadata} has it. Which
  * fields a kind does not have, is 0 or empty. One thread at a time should use it.
  */
-public final class RemoteRecord {
+public final class RemoteRecord extends Struct {
     private static final long KIND = Layouts.at(TierLayouts.REMOTE_RECORD, "kind");
     private static final long STATE = Layouts.at(TierLayouts.REMOTE_RECORD, "state");
     private static final long PARTITION = Layouts.at(TierLayouts.REMOTE_RECORD, "partition");
@@ -47,7 +47,7 @@ public final class RemoteRecord {
     private final int epochCapacity;
     private final int customCapacity;
     /** The struct, and behind it all that it points to. */
-    private final MemorySegment memory;
+    private final MemorySegment memory = memory();
     private final MemorySegment epochs;
     private final MemorySegment topic;
     private final MemorySegment custom;
@@ -59,21 +59,25 @@ public final class RemoteRecord {
 
     /** Nothing yet, with room for so many leader epochs and bytes of custom metadata. */
     public RemoteRecord(int epochCapacity, int customCapacity) {
-        Rows.checkCapacity(epochCapacity);
-        Rows.checkCapacity(customCapacity);
+        super(TierLayouts.REMOTE_RECORD, room(epochCapacity, customCapacity));
         this.epochCapacity = epochCapacity;
         this.customCapacity = customCapacity;
         long epochsSize = Layouts.EPOCH.byteSize() * epochCapacity;
-        memory = Arena.ofAuto().allocate(
-                HEAD_SIZE + epochsSize + TOPIC_CAPACITY + customCapacity, Long.BYTES);
         epochs = memory.asSlice(HEAD_SIZE, epochsSize);
         topic = memory.asSlice(HEAD_SIZE + epochsSize, TOPIC_CAPACITY);
         custom = memory.asSlice(HEAD_SIZE + epochsSize + TOPIC_CAPACITY, customCapacity);
-        memory.set(JAVA_INT, 0, Math.toIntExact(HEAD_SIZE));
         memory.set(JAVA_INT, CUSTOM_SIZE, -1);
         point("epochs", epochs, "epoch_capacity", epochCapacity);
         point("topic", topic, "topic_capacity", TOPIC_CAPACITY);
         point("custom", custom, "custom_capacity", customCapacity);
+    }
+
+    private static MemorySegment room(int epochCapacity, int customCapacity) {
+        Rows.checkCapacity(epochCapacity);
+        Rows.checkCapacity(customCapacity);
+        long epochsSize = Layouts.EPOCH.byteSize() * epochCapacity;
+        return Arena.ofAuto().allocate(
+                HEAD_SIZE + epochsSize + TOPIC_CAPACITY + customCapacity, Long.BYTES);
     }
 
     private void point(String field, MemorySegment array, String capacityField, int capacity) {
@@ -139,11 +143,6 @@ public final class RemoteRecord {
             memory.set(JAVA_INT, TOPIC_SIZE, topicSize());
             memory.set(JAVA_INT, CUSTOM_SIZE, customSize());
         }
-    }
-
-    /** The struct, for {@link #fill} and for those who copy it. */
-    MemorySegment memory() {
-        return memory;
     }
 
     /** A copy that nobody else changes. */
@@ -377,21 +376,5 @@ public final class RemoteRecord {
 
     private int customSize() {
         return Math.clamp(intAt(CUSTOM_SIZE), -1, customCapacity);
-    }
-
-    private int intAt(long field) {
-        return memory.get(JAVA_INT, field);
-    }
-
-    private long longAt(long field) {
-        return memory.get(JAVA_LONG, field);
-    }
-
-    private void setInt(long field, int value) {
-        memory.set(JAVA_INT, field, value);
-    }
-
-    private void setLong(long field, long value) {
-        memory.set(JAVA_LONG, field, value);
     }
 }

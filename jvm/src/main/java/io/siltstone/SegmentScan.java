@@ -12,7 +12,7 @@ import java.lang.foreign.MemorySegment;
  * as their files have them, and the producers behind the segment. The tables are made once and
  * filled by each walk. One thread at a time should use it.
  */
-public final class SegmentScan {
+public final class SegmentScan extends Struct {
     private static final long BATCH_COUNT = Layouts.at(EngineLayouts.SCANNED, "batch_count");
     private static final long PRODUCER_COUNT = Layouts.at(EngineLayouts.SCANNED, "producer_count");
     private static final long VALID_BYTES = Layouts.at(EngineLayouts.SCANNED, "valid_bytes");
@@ -30,8 +30,8 @@ public final class SegmentScan {
     private static final long FLAGS = Layouts.at(EngineLayouts.SCANNED, "flags");
     private static final int SHORT_BUFFER = Kind.SHORT_BUFFER.code();
 
-    private final MemorySegment request = struct(Arena.ofAuto().allocate(EngineLayouts.SCAN));
-    private final MemorySegment result = struct(Arena.ofAuto().allocate(EngineLayouts.SCANNED));
+    private final MemorySegment request = Arena.ofAuto().allocate(EngineLayouts.SCAN);
+    private final MemorySegment result = memory();
     private final Room offsetIndex;
     private final Room timeIndex;
     private final Room txnIndex;
@@ -43,6 +43,8 @@ public final class SegmentScan {
     public SegmentScan(
             long offsetIndexSizeBytes, long timeIndexSizeBytes, long txnIndexSizeBytes,
             int producerCapacity) {
+        super(EngineLayouts.SCANNED, Arena.ofAuto());
+        request.set(JAVA_INT, 0, Math.toIntExact(request.byteSize()));
         offsetIndex = new Room(offsetIndexSizeBytes);
         timeIndex = new Room(timeIndexSizeBytes);
         txnIndex = new Room(txnIndexSizeBytes);
@@ -52,11 +54,6 @@ public final class SegmentScan {
         table("txn_index", txnIndex);
         request.set(ADDRESS, at("producers"), producers.memory());
         request.set(JAVA_INT, at("producers_capacity"), producerCapacity);
-    }
-
-    private static MemorySegment struct(MemorySegment memory) {
-        memory.set(JAVA_INT, 0, Math.toIntExact(memory.byteSize()));
-        return memory;
     }
 
     private static long at(String field) {
@@ -180,13 +177,5 @@ public final class SegmentScan {
     /** Whether it ended at a batch that its producer may not have written. */
     public boolean endsAtWrongProducer() {
         return (intAt(FLAGS) & 4) != 0;
-    }
-
-    private int intAt(long field) {
-        return result.get(JAVA_INT, field);
-    }
-
-    private long longAt(long field) {
-        return result.get(JAVA_LONG, field);
     }
 }

@@ -8,16 +8,22 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
 
 /**
- * A result in native memory, made once and written by each call that it is given to. One thread at
- * a time should use it: two calls that write it leave it as one of them, or as a mixture.
+ * A struct in native memory, made once and used by each call that it is given to. One thread at a
+ * time should use it: two calls that write it leave it as one of them, or as a mixture.
  */
 public abstract sealed class Struct
-        permits Appended, BuildInfo, EngineStats, FetchState, FetchVerdict, FollowerAction,
-                FollowerEvent, IndexEntry, Offsets, Rebuilt, TimeOffset, Watermark {
+        permits Appended, Bounds, BuildInfo, DirectRead, EngineStats, FetchState, FetchVerdict,
+                FollowerAction, FollowerEvent, IndexEntry, Isr, Offsets, PartitionEvent,
+                PartitionState, Rebuilt, RemoteRecord, SegmentScan, TimeOffset, Watermark {
     private final MemorySegment memory;
 
     Struct(StructLayout layout, Arena arena) {
-        memory = arena.allocate(layout);
+        this(layout, arena.allocate(layout));
+    }
+
+    /** In memory that may go on behind it. */
+    Struct(StructLayout layout, MemorySegment memory) {
+        this.memory = memory;
         String first = layout.memberLayouts().getFirst().name().orElseThrow();
         if (first.equals("struct_size")) {
             memory.set(JAVA_INT, 0, Math.toIntExact(layout.byteSize()));

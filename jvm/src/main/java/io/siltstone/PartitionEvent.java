@@ -14,7 +14,8 @@ public final class PartitionEvent extends Struct {
 
     /** Nothing yet, with room for so many replicas in each list. */
     public PartitionEvent(int capacity) {
-        super(ReplicaLayouts.PARTITION_EVENT, IntLists.room(ReplicaLayouts.PARTITION_EVENT, capacity, 3));
+        super(ReplicaLayouts.PARTITION_EVENT,
+                IntLists.room(ReplicaLayouts.PARTITION_EVENT, capacity, 3));
         lists = new IntLists(ReplicaLayouts.PARTITION_EVENT, memory(), capacity,
                 "target_isr", "target_isr_count", "unclean", "unclean_count", "available",
                 "available_count");

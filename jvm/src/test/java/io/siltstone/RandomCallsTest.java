@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.reflect.Modifier;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -12,6 +14,34 @@ import org.junit.jupiter.api.io.TempDir;
 class RandomCallsTest {
     @TempDir
     Path home;
+
+    @Test
+    void everyPublicClassIsAmongThem() throws Exception {
+        Path classes = Path.of(
+                Library.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+        List<String> missing;
+        try (var files = Files.list(classes.resolve("io/siltstone"))) {
+            missing = files.map(file -> file.getFileName().toString())
+                    .filter(name -> name.endsWith(".class") && !name.startsWith("package-info"))
+                    .map(name -> "io.siltstone." + name.replace(".class", ""))
+                    .filter(RandomCallsTest::isToBeCalled).toList();
+        }
+        assertEquals(List.of(), missing);
+    }
+
+    /** Whether it is a public class with something to call, and is not called. */
+    private static boolean isToBeCalled(String name) {
+        try {
+            Class<?> type = Class.forName(name);
+            boolean isOther = type.isEnum() || type.isInterface()
+                    || Modifier.isAbstract(type.getModifiers())
+                    || Throwable.class.isAssignableFrom(type) || type == Codes.class;
+            return Modifier.isPublic(type.getModifiers()) && !isOther
+                    && !RandomCalls.CLASSES.contains(type);
+        } catch (ClassNotFoundException impossible) {
+            throw new IllegalStateException(impossible);
+        }
+    }
 
     @Test
     void aVirtualMachineLivesThroughTenThousandCallsThatMakeNoSense() throws Exception {

@@ -196,6 +196,71 @@ public:
         return set;
     }
 
+    /// Removes everything and goes on at `offset`; the log start is that too, unless it is given.
+    void truncate_fully(std::int64_t offset, std::int64_t now_ms,
+                        std::int64_t log_start_offset = -1) {
+        detail::check([&](silt_error_t *error) {
+            return silt_log_truncate_fully(it_, offset, log_start_offset, now_ms, error);
+        });
+    }
+
+    void advance_start(std::int64_t offset) {
+        detail::check(
+            [&](silt_error_t *error) { return silt_log_advance_start(it_, offset, error); });
+    }
+
+    /// How many segments the topic's retention does not keep; they are gone from the log.
+    std::uint64_t retain(std::int64_t now_ms) {
+        std::uint64_t removed = 0;
+        detail::check(
+            [&](silt_error_t *error) { return silt_log_retain(it_, now_ms, &removed, error); });
+        return removed;
+    }
+
+    /// How many files were due, and are unlinked.
+    std::uint64_t delete_due_files(std::int64_t now_ms) {
+        std::uint64_t removed = 0;
+        detail::check([&](silt_error_t *error) {
+            return silt_log_delete_due_files(it_, now_ms, &removed, error);
+        });
+        return removed;
+    }
+
+    void assign_epoch(std::int32_t epoch, std::int64_t start_offset) {
+        detail::check([&](silt_error_t *error) {
+            return silt_log_assign_epoch(it_, epoch, start_offset, error);
+        });
+    }
+
+    /// The largest epoch up to this one, and where it ends; -1 and -1 where there is none.
+    std::pair<std::int32_t, std::int64_t> epoch_end(std::int32_t epoch) const {
+        std::pair<std::int32_t, std::int64_t> found(-1, -1);
+        detail::check([&](silt_error_t *error) {
+            return silt_log_epoch_end(it_, epoch, &found.first, &found.second, error);
+        });
+        return found;
+    }
+
+    /// The first record as late as this or later; an Error of SILT_E_NOT_FOUND where there is none.
+    silt_time_offset_t offset_for_time(std::int64_t timestamp_ms) const {
+        silt_time_offset_t out;
+        detail::check([&](silt_error_t *error) {
+            return silt_log_offset_for_time(it_, timestamp_ms, &out, error);
+        });
+        return out;
+    }
+
+    /// Copies the bytes that a fetch gives; the range has no file and no lease.
+    Range read(std::int64_t offset, std::uint32_t up_to, void *bytes,
+               std::uint32_t capacity) const {
+        const silt_fetch_t fetch = {it_, offset, capacity, up_to, SILT_FETCH_MIN_ONE, 0, nullptr};
+        silt_range_t range;
+        detail::check([&](silt_error_t *error) {
+            return silt_log_read(&fetch, bytes, capacity, &range, error);
+        });
+        return Range(range);
+    }
+
     /// Looks up one fetch; many are for silt_locate.
     Range locate(std::int64_t offset, std::uint32_t max_bytes, std::uint32_t up_to) const {
         const silt_fetch_t fetch = {it_, offset, max_bytes, up_to, SILT_FETCH_MIN_ONE, 0, nullptr};

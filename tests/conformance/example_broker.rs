@@ -96,8 +96,13 @@ fn spawn(home: &Path, options: &[String], port: u16) -> (Child, u16) {
 
 /// Runs `kcat` with something on its standard input; what it prints.
 pub fn kcat(broker: &ExampleBroker, arguments: &[&str], input: &str) -> String {
+    kcat_at(&broker.address(), arguments, input)
+}
+
+/// The same with whatever broker is at this address.
+pub fn kcat_at(address: &str, arguments: &[&str], input: &str) -> String {
     let mut command = Command::new("kcat");
-    command.args(["-b", &broker.address()]).args(arguments);
+    command.args(["-b", address]).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it ran before");
     let mut stdin = child.stdin.take().expect("a pipe");

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
+use crate::broker::Kafka;
 use crate::clients::{Clients, until, with};
-use crate::example_broker::{ExampleBroker, kcat};
+use crate::example_broker::{ExampleBroker, kcat, kcat_at};
 use crate::kafka;
 
 const CODECS: [&str; 5] = ["none", "gzip", "snappy", "lz4", "zstd"];
@@ -37,18 +38,18 @@ fn kcat_reads_back_what_it_wrote_with_every_codec() {
         kcat(&broker, &arguments, &text);
     }
     broker.kill_and_restart();
-    for (number, &codec) in CODECS.iter().enumerate() {
-        let partition = (number % 3).to_string();
-        let read = kcat(
-            &broker,
-            &["-C", "-q", "-e", "-t", codec, "-p", &partition, "-o", "beginning"],
-            "",
-        );
-        assert_eq!(read, text, "{codec}");
-        let last =
-            kcat(&broker, &["-C", "-q", "-e", "-t", codec, "-p", &partition, "-o", "-1"], "");
-        assert_eq!(last, "line 1999\n", "{codec}");
-    }
+    let read_back = |address: &str| {
+        for (number, &codec) in CODECS.iter().enumerate() {
+            let partition = (number % 3).to_string();
+            let from = |offset: &str| {
+                let topic = ["-C", "-q", "-e", "-t", codec, "-p", &partition, "-o", offset];
+                kcat_at(address, &topic, "")
+            };
+            assert_eq!(from("beginning"), text, "{codec}");
+            assert_eq!(from("-1"), "line 1999\n", "{codec}");
+        }
+    };
+    read_back(&broker.address());
     let listed = kcat(&broker, &["-L"], "");
     assert!(listed.contains("5 topics:"), "{listed}");
     // Its directory is read while it runs, too.
@@ -58,6 +59,15 @@ fn kcat_reads_back_what_it_wrote_with_every_codec() {
     assert_eq!(kcat(&broker, &["-L"], ""), listed);
     broker.stop();
     broker.verify();
+    let Some(kafka) = kafka() else { return };
+    taken_over(kafka, &broker, read_back);
+}
+
+/// Kafka's own broker goes on with what the example has left, and has nothing to mend.
+fn taken_over(kafka: &Kafka, broker: &ExampleBroker, read_back: impl FnOnce(&str)) {
+    let judgement = kafka.judge_while(&broker.data(), &json!({}), None, read_back);
+    assert_eq!(judgement.repairs, Vec::<String>::new(), "Kafka repaired");
+    assert_eq!(judgement.changed, Vec::<String>::new(), "Kafka changed");
 }
 
 #[test]
@@ -134,6 +144,14 @@ fn consumers_of_committed_data_see_committed_transactions_alone() {
     let committed = [committed, sent("other", 40)].concat();
     assert_eq!(names(&clients.read("txn", true, 0)), committed);
     broker.stop();
+    taken_over(kafka, &broker, |address| {
+        let told = kafka.console_consumer(address, "txn", "read_committed", committed.len());
+        let value = |line: &String| line.rsplit('\t').next().map(str::to_owned);
+        let values: Option<Vec<String>> = told.iter().map(value).collect();
+        let values = values.expect("lines with a value");
+        let first = |value: &String| value.split(' ').next().map(str::to_owned);
+        assert_eq!(values.iter().filter_map(first).collect::<Vec<_>>(), committed);
+    });
 }
 
 #[test]

@@ -3,8 +3,10 @@
 
 #include "check.h"
 
+#include <cstring>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 static void owns_what_it_opens(const std::string &home) {
     siltstone::Log log(home + "/wrapped-0");
@@ -37,6 +39,37 @@ static void owns_what_it_opens(const std::string &home) {
     other.stop();
     moved = siltstone::Range();
     CHECK(other.get() != nullptr && fd >= 0);
+}
+
+static void reads_and_cuts_at_both_ends(const std::string &home) {
+    siltstone::Log log(home + "/both-ends-0");
+    unsigned char bytes[256];
+    std::size_t size = 0;
+    for (int i = 0; i < 10; i++) {
+        size = make_batch(bytes, i, 1000 + i, -1, 0, 40);
+        CHECK(log.append_follower(bytes, size, 0, 0).last_offset == i);
+        CHECK(i != 4 || log.roll(0) == 5);
+    }
+    CHECK(log.epoch_end(0) == std::make_pair(0, std::int64_t{10}));
+    CHECK(log.epoch_end(7) == std::make_pair(-1, std::int64_t{-1}));
+    log.assign_epoch(7, 10);
+    CHECK(log.epoch_end(7) == std::make_pair(7, std::int64_t{10}));
+    CHECK(log.offset_for_time(1004).offset == 4);
+
+    unsigned char copy[256];
+    const siltstone::Range range = log.read(9, SILT_UP_TO_LOG_END, copy, sizeof copy);
+    CHECK(range.base_offset() == 9 && range.size_bytes() == size && range.fd() == -1);
+    CHECK(std::memcmp(copy, bytes, size) == 0);
+
+    CHECK(log.set_high_watermark(10) == 10);
+    log.advance_start(7);
+    CHECK(log.retain(0) == 1 && log.segments().size() == 1);
+    CHECK(log.delete_due_files(INT64_MAX) > 0);
+    log.truncate_fully(20, 0);
+    CHECK(log.offsets().log_start_offset == 20 && log.offsets().log_end_offset == 20);
+    log.truncate_fully(30, 0, 25);
+    CHECK(log.offsets().log_start_offset == 25 && log.offsets().log_end_offset == 30);
+    log.stop();
 }
 
 static void throws_what_fails(const std::string &home) {
@@ -254,6 +287,7 @@ static void repairs_directories(const std::string &home) {
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     owns_what_it_opens(argv[1]);
+    reads_and_cuts_at_both_ends(argv[1]);
     throws_what_fails(argv[1]);
     holds_an_index(argv[1]);
     holds_an_engine(argv[1]);

@@ -1,7 +1,7 @@
 //! Locks and atomics: those of the standard library, or, under a model checker, its own.
 //!
 //! `--cfg loom` tries every order of a few steps, `--cfg shuttle` random orders of many; see
-//! `.ci/long`. Both know only what goes through here, so whatever threads share in `segment` and
+//! `.ci/orders`. Both know only what goes through here, so whatever threads share in `segment` and
 //! `log` does.
 
 #[cfg(not(any(loom, shuttle)))]

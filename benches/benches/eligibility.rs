@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use siltstone::tier::{list_uploads, oldest_first, scan_uploads};
+use siltstone::tier::{UploadList, list_uploads, oldest_first};
 use siltstone_benches::uploads;
 
 const SEGMENTS: i64 = 100_000;
@@ -14,11 +14,10 @@ fn one_log(criterion: &mut Criterion) {
     criterion.bench_function("candidates_of_100k_segments_as_a_range", |bencher| {
         bencher.iter(|| black_box(&view).candidates(0));
     });
-    let (mut answers, mut found) = (Vec::new(), Vec::new());
+    let (mut answers, mut found) = (Vec::new(), UploadList::default());
     criterion.bench_function("candidates_of_100k_segments_as_a_list", |bencher| {
         bencher.iter(|| {
-            scan_uploads(table.views(), 0, &mut answers);
-            list_uploads(table.views(), &answers, &mut found);
+            list_uploads(table.views(), 0, &mut answers, &mut found);
             black_box(&found);
         });
     });
@@ -29,13 +28,13 @@ fn many_logs(criterion: &mut Criterion) {
     for logs in [10, 100, 1000, 10_000] {
         for to_copy in [1, 100] {
             let table = uploads::table(logs, 100, to_copy);
-            let (mut answers, mut found, mut order) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut answers, mut order) = (Vec::new(), Vec::new());
+            let mut found = UploadList::default();
             group.throughput(Throughput::Elements(u64::try_from(logs * 100).expect("segments")));
             let id = BenchmarkId::new(format!("{to_copy}_to_copy"), logs);
             group.bench_function(id, |bencher| {
                 bencher.iter(|| {
-                    scan_uploads(table.views(), 0, &mut answers);
-                    list_uploads(table.views(), &answers, &mut found);
+                    list_uploads(table.views(), 0, &mut answers, &mut found);
                     black_box(&found);
                 });
             });

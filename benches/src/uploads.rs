@@ -42,16 +42,10 @@ pub fn bases(segments: i64) -> Vec<i64> {
     (0..segments).map(|number| number * SEGMENT_OFFSETS).collect()
 }
 
-/// The least that a list takes: each pair of bases, looked at and kept.
-pub fn limit_list(bases: &[i64], from: i64, last_stable_offset: i64, found: &mut Vec<(i64, i64)>) {
-    for pair in bases.windows(2) {
-        if let [base, next] = pair
-            && *next > from
-            && *next <= last_stable_offset
-        {
-            found.push((*base, *next));
-        }
-    }
+/// The least that a list takes: the range, and a copy of its bases.
+pub fn limit_list(bases: &[i64], from: i64, last_stable_offset: i64, found: &mut Vec<i64>) {
+    let (first, end) = limit_range(bases, from, last_stable_offset);
+    found.extend_from_slice(bases.get(first.saturating_sub(1)..end).unwrap_or_default());
 }
 
 /// The least that a range takes: two binary searches.

@@ -284,11 +284,18 @@ impl UploadView<'_> {
     /// The slot of the segment that holds the first offset to be copied.
     fn first_slot(&self, active: usize) -> usize {
         let from = self.copied_offset.saturating_add(1).max(self.log_start_offset);
-        // Most logs are copied up to their last segments.
-        if self.bases.get(active).is_some_and(|base| *base <= from) {
-            return active;
-        }
-        self.bases.partition_point(|base| *base <= from).saturating_sub(1)
+        self.slot_of(from, active)
+    }
+
+    /// The slot of the last segment that begins at `offset` or before it; the first without one.
+    fn slot_of(&self, offset: i64, active: usize) -> usize {
+        // Most logs are copied and stable up to one of their last two segments.
+        let begins_before = |slot: &usize| self.bases.get(*slot).is_some_and(|it| *it <= offset);
+        let last_two = [active, active.saturating_sub(1)];
+        last_two
+            .into_iter()
+            .find(begins_before)
+            .unwrap_or_else(|| self.bases.partition_point(|base| *base <= offset).saturating_sub(1))
     }
 
     /// The slot of the first segment from `first` on that must wait, and why it must.
@@ -297,8 +304,8 @@ impl UploadView<'_> {
         let (mut end, mut stop) = if is_stable(active) {
             (active, NotEligible::Active)
         } else {
-            let behind = self.bases.partition_point(|base| *base <= self.last_stable_offset);
-            (behind.saturating_sub(1).max(first), NotEligible::AboveLastStable)
+            let slot = self.slot_of(self.last_stable_offset, active);
+            (slot.max(first), NotEligible::AboveLastStable)
         };
         if first == active {
             return (active, NotEligible::Active);

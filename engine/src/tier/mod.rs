@@ -82,7 +82,9 @@ pub use remote_segment::{
     PartitionDelete, PartitionDeleteState, RemotePartition, RemoteSegment, RemoteSegmentId,
     RemoteSegmentState, RemoteSegmentUpdate, SegmentSnapshot,
 };
-pub use scan::{UploadCandidate, UploadTable, list_uploads, oldest_first, scan_uploads};
+pub use scan::{
+    UploadCandidate, UploadList, UploadTable, list_uploads, oldest_first, scan_uploads,
+};
 pub use segment_reading::SegmentReading;
 pub use share_ranges::{AcquiredRange, acquired_byte_ranges, batch_headers};
 pub use size_budget::{SizeBreach, SizeBudget, SizeRetention, size_budget};

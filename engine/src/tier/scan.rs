@@ -1,8 +1,10 @@
 //! What is to be uploaded of all logs? One pass over columns, into buffers of the caller's.
 //!
 //! An answer costs a few binary searches a log, however many segments wait; only with a copy lag it
-//! looks at one after another up to the first that is not due. A list costs a copy of them. Nothing
-//! is allocated where the buffers have room.
+//! looks at one after another up to the first that is not due. A list costs a copy of their base
+//! offsets. Nothing is allocated where the buffers have room.
+
+use std::ops::Range;
 
 use super::candidates::{DamagedSegment, UploadAnswer, UploadView};
 use crate::log::columns::SegmentColumns;
@@ -30,25 +32,77 @@ pub fn scan_uploads<'a>(
     answers.extend(logs.into_iter().map(|view| view.candidates(now_ms)));
 }
 
-/// Lists the candidates of all logs, in place of what `candidates` held: by log, and in the order
-/// in which they must be uploaded. `answers` are those of the same logs.
+/// Answers for each log as [`scan_uploads`] does and lists the candidates, in place of what
+/// `answers` and `list` held.
 pub fn list_uploads<'a>(
     logs: impl IntoIterator<Item = UploadView<'a>>,
-    answers: &[UploadAnswer],
-    candidates: &mut Vec<UploadCandidate>,
+    now_ms: i64,
+    answers: &mut Vec<UploadAnswer>,
+    list: &mut UploadList,
 ) {
-    candidates.clear();
-    for (log, (view, answer)) in (0u32..).zip(logs.into_iter().zip(answers)) {
+    answers.clear();
+    list.clear();
+    answers.extend((0u32..).zip(logs).map(|(log, view)| {
+        let answer = view.candidates(now_ms);
         let slots = answer.slots();
-        let nexts = view.bases.get(slots.start.saturating_add(1)..).unwrap_or_default();
-        let bases = view.bases.get(slots).unwrap_or_default();
-        let pairs = (answer.first..answer.end).zip(bases.iter().zip(nexts));
-        candidates.extend(pairs.map(|(slot, (base, next))| UploadCandidate {
-            log,
-            slot,
-            base_offset: *base,
-            next_offset: *next,
-        }));
+        if !slots.is_empty() {
+            list.push(log, answer.first, view.bases.get(slots.start..=slots.end));
+        }
+        answer
+    }));
+}
+
+/// The candidates of many logs: by log, and in the order in which they must be uploaded.
+///
+/// Eight bytes a candidate: what follows from its neighbours is made when it is looked at.
+#[derive(Debug, Default)]
+pub struct UploadList {
+    /// Of each log with candidates their base offsets, and the end of the last one.
+    offsets: Vec<i64>,
+    runs: Vec<Run>,
+}
+
+/// The candidates of one log.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    log: u32,
+    first_slot: u32,
+    offset_count: usize,
+}
+
+impl UploadList {
+    /// How many candidates there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.offsets.len().saturating_sub(self.runs.len())
+    }
+
+    /// The candidates.
+    pub fn iter(&self) -> impl Iterator<Item = UploadCandidate> {
+        let mut offsets = &*self.offsets;
+        self.runs.iter().flat_map(move |run| {
+            let Run { log, first_slot, offset_count } = *run;
+            let (own, behind) = offsets.split_at_checked(offset_count).unwrap_or_default();
+            offsets = behind;
+            let pairs = own.iter().zip(own.iter().skip(1));
+            (first_slot..).zip(pairs).map(move |(slot, (base, next))| UploadCandidate {
+                log,
+                slot,
+                base_offset: *base,
+                next_offset: *next,
+            })
+        })
+    }
+
+    fn clear(&mut self) {
+        self.offsets.clear();
+        self.runs.clear();
+    }
+
+    fn push(&mut self, log: u32, first_slot: u32, offsets: Option<&[i64]>) {
+        let offsets = offsets.unwrap_or_default();
+        self.offsets.extend_from_slice(offsets);
+        self.runs.push(Run { log, first_slot, offset_count: offsets.len() });
     }
 }
 
@@ -73,11 +127,11 @@ pub struct UploadTable {
     logs: Vec<TableLog>,
 }
 
-/// What the table knows of a log beside its segments; it begins where the log before it ends.
+/// What the table knows of a log beside its columns, and where in them it is.
 #[derive(Debug)]
 struct TableLog {
-    segments_end: usize,
-    damaged_end: usize,
+    segments: Range<usize>,
+    damaged: Range<usize>,
     view: UploadView<'static>,
 }
 
@@ -97,10 +151,13 @@ impl UploadTable {
     /// Ends a log: what was pushed since the one before are its segments. Of `view` all but the
     /// columns counts.
     pub fn end_log(&mut self, view: &UploadView<'_>) {
+        let before = self.logs.last();
+        let (segments, damaged) =
+            before.map_or((0, 0), |before| (before.segments.end, before.damaged.end));
         self.damaged.extend(view.damaged);
         self.logs.push(TableLog {
-            segments_end: self.columns.count(),
-            damaged_end: self.damaged.len(),
+            segments: segments..self.columns.count(),
+            damaged: damaged..self.damaged.len(),
             view: UploadView {
                 bases: &[],
                 starts_bytes: &[],
@@ -113,22 +170,22 @@ impl UploadTable {
 
     /// The logs, in the order in which they were added.
     pub fn views(&self) -> impl ExactSizeIterator<Item = UploadView<'_>> {
-        (0..self.logs.len()).map(|log| self.view(log).unwrap_or_default())
+        self.logs.iter().map(|log| self.view_of(log).unwrap_or_default())
     }
 
     /// One log.
     #[must_use]
     pub fn view(&self, log: usize) -> Option<UploadView<'_>> {
-        let known = self.logs.get(log)?;
-        let before = log.checked_sub(1).and_then(|before| self.logs.get(before));
-        let segments = before.map_or(0, |log| log.segments_end)..known.segments_end;
-        let damaged = before.map_or(0, |log| log.damaged_end)..known.damaged_end;
+        self.view_of(self.logs.get(log)?)
+    }
+
+    fn view_of<'a>(&'a self, log: &'a TableLog) -> Option<UploadView<'a>> {
         Some(UploadView {
-            bases: self.columns.bases().get(segments.clone())?,
-            starts_bytes: self.columns.starts_bytes().get(segments.clone())?,
-            max_timestamps_ms: self.columns.max_timestamps_ms().get(segments)?,
-            damaged: self.damaged.get(damaged)?,
-            ..known.view
+            bases: self.columns.bases().get(log.segments.clone())?,
+            starts_bytes: self.columns.starts_bytes().get(log.segments.clone())?,
+            max_timestamps_ms: self.columns.max_timestamps_ms().get(log.segments.clone())?,
+            damaged: self.damaged.get(log.damaged.clone())?,
+            ..log.view
         })
     }
 }
@@ -164,29 +221,46 @@ mod tests {
     #[test]
     fn one_pass_answers_for_all_logs() {
         let table = table(&[(-1, 5), (9, 5), (29, 5)]);
-        let (mut answers, mut list) = (Vec::new(), Vec::new());
+        let (mut answers, mut listed, mut list) = Default::default();
         scan_uploads(table.views(), 0, &mut answers);
         let found: Vec<_> =
             answers.iter().map(|answer| (answer.slots(), answer.size_bytes)).collect();
         assert_eq!(found, [(0..3, 300), (1..3, 200), (3..3, 0)]);
-        list_uploads(table.views(), &answers, &mut list);
+        list_uploads(table.views(), 0, &mut listed, &mut list);
+        assert_eq!(listed, answers);
         let found = list.iter().map(|c| (c.log, c.slot, c.base_offset, c.next_offset));
         let expected =
             [(0, 0, 0, 10), (0, 1, 10, 20), (0, 2, 20, 30), (1, 1, 10, 20), (1, 2, 20, 30)];
         assert_eq!(found.collect::<Vec<_>>(), expected);
+        assert_eq!(list.count(), 5);
+    }
+
+    #[test]
+    fn a_list_forgets_the_one_before() {
+        let (mut answers, mut list) = Default::default();
+        list_uploads(table(&[(-1, 5), (-1, 5)]).views(), 0, &mut answers, &mut list);
+        assert_eq!(list.count(), 6);
+        list_uploads(table(&[(29, 5), (19, 5)]).views(), 0, &mut answers, &mut list);
+        let last = UploadCandidate { log: 1, slot: 2, base_offset: 20, next_offset: 30 };
+        assert_eq!((list.count(), list.iter().collect::<Vec<_>>()), (1, vec![last]));
+        list_uploads(std::iter::empty(), 0, &mut answers, &mut list);
+        assert_eq!((answers.len(), list.count(), list.iter().next()), (0, 0, None));
     }
 
     #[test]
     fn buffers_that_have_room_are_kept() {
         let table = table(&[(-1, 5); 50]);
-        let (mut answers, mut list) = (Vec::with_capacity(50), Vec::with_capacity(150));
-        let places = (answers.as_ptr(), list.as_ptr());
+        let (mut answers, mut list) = (Vec::with_capacity(50), UploadList::default());
+        list_uploads(table.views(), 0, &mut answers, &mut list);
+        let places = |answers: &Vec<_>, list: &UploadList| {
+            (answers.as_ptr(), list.offsets.as_ptr(), list.runs.as_ptr())
+        };
+        let first = places(&answers, &list);
         for _ in 0..3 {
-            scan_uploads(table.views(), 0, &mut answers);
-            list_uploads(table.views(), &answers, &mut list);
+            list_uploads(table.views(), 0, &mut answers, &mut list);
         }
-        assert_eq!((answers.len(), list.len()), (50, 150));
-        assert_eq!((answers.as_ptr(), list.as_ptr()), places);
+        assert_eq!((answers.len(), list.count()), (50, 150));
+        assert_eq!(places(&answers, &list), first);
     }
 
     #[test]

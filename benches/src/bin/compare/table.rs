@@ -201,7 +201,29 @@ pub(crate) fn format(rows: &[Row]) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(table, "{}", row.line());
     }
-    table
+    table + &growth(rows)
+}
+
+/// What the rows have in common that measure one thing of ever more.
+pub(crate) const GROWTH: &str = "upload scan, one segment of ";
+/// The longest bar.
+const BAR_CHARS: f64 = 40.0;
+
+/// What one costs of ever more, as bars: of one length where the cost of all is linear.
+fn growth(rows: &[Row]) -> String {
+    let of = |row: &Row| Some((row.name.strip_prefix(GROWTH)?.to_owned(), row.ours));
+    let figures: Vec<(String, f64)> = rows.iter().filter_map(of).collect();
+    let most = figures.iter().fold(0.0, |most: f64, (_, ours)| most.max(*ours));
+    if figures.is_empty() || most <= 0.0 {
+        return String::new();
+    }
+    let mut plot = format!("\n```text\n{GROWTH}\n");
+    for (count, ours) in figures {
+        let bar = (0..).take_while(|at| f64::from(*at) < ours / most * BAR_CHARS);
+        let bar: String = bar.map(|_| '#').collect();
+        let _ = writeln!(plot, "{count:>9} {:>6} ns  {bar}", figure(ours));
+    }
+    plot + "```\n"
 }
 
 /// Puts the table between its marks in docs/PERFORMANCE.md.

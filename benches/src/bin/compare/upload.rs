@@ -3,11 +3,11 @@
 use std::hint::black_box;
 
 use siltstone::io::Disk;
-use siltstone::tier::{ColdLog, ColdOptions, UploadView, list_uploads, scan_uploads};
+use siltstone::tier::{ColdLog, ColdOptions, UploadList, UploadView, list_uploads};
 use siltstone_benches::{Result, uploads};
 
 use crate::bench::Bench;
-use crate::table::{Goal, Row, Unit};
+use crate::table::{GROWTH, Goal, Row, Unit};
 
 /// Segments of one log, and of all logs together.
 const SEGMENTS: i64 = 100_000;
@@ -57,27 +57,24 @@ type Measured = (f64, siltstone_benches::rounds::Timing, siltstone_benches::roun
 fn measure_list(bench: &Bench, logs: i64, segments: i64, to_copy: i64) -> Result<Measured> {
     let table = uploads::table(logs, segments, to_copy);
     let expected = usize::try_from(logs * to_copy.min(segments - 1))?;
-    let (mut answers, mut found) = (Vec::new(), Vec::new());
+    let (mut answers, mut found) = (Vec::new(), UploadList::default());
     let times = (TIMES * 1000).div_ceil(u32::try_from(logs * segments)?.div_ceil(100)).max(2);
     let ours = bench.time(|| {
         for _ in 0..times {
-            scan_uploads(table.views(), 0, &mut answers);
-            list_uploads(table.views(), &answers, &mut found);
+            list_uploads(table.views(), 0, &mut answers, &mut found);
             black_box(&found);
         }
-        if found.len() == expected { Ok(()) } else { Err("not all were found".into()) }
+        if found.count() == expected { Ok(()) } else { Err("not all were found".into()) }
     })?;
     let all: Vec<Vec<i64>> = (0..logs).map(|_| uploads::bases(segments)).collect();
     let from = (segments - 1 - to_copy).max(0) * uploads::SEGMENT_OFFSETS;
     let end = segments * uploads::SEGMENT_OFFSETS;
-    let mut least: Vec<(i64, i64)> = Vec::new();
+    let mut least: Vec<i64> = Vec::new();
     let limit = bench.time(|| {
         for _ in 0..times {
             least.clear();
             for bases in &all {
-                // Where little is to be copied, a search is less than a walk.
-                let first = bases.partition_point(|base| *base <= from).saturating_sub(1);
-                uploads::limit_list(bases.get(first..).unwrap_or_default(), from, end, &mut least);
+                uploads::limit_list(bases, from, end, &mut least);
             }
             black_box(&least);
         }
@@ -118,7 +115,7 @@ fn range(bench: &Bench) -> Result<Option<Row>> {
 
 /// A list of all segments of so many logs with 100 each: what one segment costs as the work grows.
 fn growth(bench: &Bench, logs: i64) -> Result<Option<Row>> {
-    let name = format!("upload scan, one segment of {}", logs * 100);
+    let name = format!("{GROWTH}{}", logs * 100);
     if !bench.wants(&name) {
         return Ok(None);
     }

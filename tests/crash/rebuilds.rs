@@ -4,6 +4,7 @@
 //! The first was empty, the second has a log of its own, the third is not there yet. They are
 //! looked at through a log that is opened alone, and through a recovery of the whole directory.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -227,6 +228,32 @@ fn line(disk: &SimDisk, name: &str, number: i32) -> i64 {
     let bytes = disk.read(&Path::new(LOGS).join(name), 1 << 20).expect("a checkpoint");
     let checkpoint = OffsetCheckpoint::parse(&bytes).expect("a checkpoint");
     checkpoint.get("orders", number).unwrap_or(0)
+}
+
+#[test]
+fn a_replica_that_is_rebuilt_where_it_is_empty_already_has_the_same_files_again() {
+    let scene = Scene::new();
+    let disk = scene.disk.fork();
+    let rebuilt = || -> BTreeMap<String, Vec<u8>> {
+        let results = scene.rebuild(&disk);
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+        let entries = disk.list(&dir(0)).expect("a directory").into_iter();
+        let files = entries.map(|entry| {
+            let name = entry.name.to_string_lossy().into_owned();
+            let bytes = disk.read(&dir(0).join(&name), 1 << 20).expect("a file");
+            (name, bytes)
+        });
+        files.collect()
+    };
+    let first = rebuilt();
+    assert_eq!(rebuilt(), first);
+    // What has something in it, or another name, does not stay.
+    for (name, bytes) in
+        [(format!("{NEXT:020}.timeindex"), vec![7; 12]), (format!("{NEXT}.index"), vec![])]
+    {
+        disk.put(&dir(0).join(name), bytes, None).expect("a disk");
+    }
+    assert_eq!(rebuilt(), first);
 }
 
 #[test]

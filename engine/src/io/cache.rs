@@ -15,6 +15,9 @@ const PAGE_BYTES: u64 = 4096;
 /// What is asked to be read ahead at once.
 const ADVICE_BYTES: u64 = 128 << 10;
 
+/// Less than this is left to the next sync.
+const WRITE_BYTES_MIN: usize = 64 << 10;
+
 /// Whether the page cache has the byte at a position. Yes where a file system cannot tell: those
 /// that cannot have their files in memory. Yes behind the end of the file, too.
 pub(super) fn has(descriptor: BorrowedFd<'_>, position: u64) -> bool {
@@ -71,6 +74,18 @@ pub(super) fn read_ahead(descriptor: BorrowedFd<'_>, from: u64, to: u64) {
     let Some(size_bytes) = to.checked_sub(from).and_then(NonZeroU64::new) else { return };
     // Without it the range is read later, and all the same.
     rustix::fs::fadvise(descriptor, from, Some(size_bytes), Advice::WillNeed).ok();
+}
+
+/// Has the disk begin to write what was just written to a file, and does not wait for it: a later
+/// sync has less to do. A few kilobytes are not worth a request of their own.
+pub(crate) fn begin_to_write(file: &dyn File, size: usize) {
+    if let Some(descriptor) = file.descriptor()
+        && size >= WRITE_BYTES_MIN
+    {
+        // Linux takes the advice to let go of dirty pages as one to write them, and keeps them.
+        // Without it they are written later, and all the same.
+        rustix::fs::fadvise(descriptor, 0, None, Advice::DontNeed).ok();
+    }
 }
 
 #[cfg(test)]

@@ -30,19 +30,9 @@ pub(super) const MARK_BYTES_MAX: u64 = 256 << 20;
 pub(super) const STAGED_EPOCHS: &str = "aux-rebuild.epochs.tmp";
 pub(super) const STAGED_SNAPSHOT: &str = "aux-rebuild.snapshot.tmp";
 pub(super) const STAGED_METADATA: &str = "aux-rebuild.metadata.tmp";
-pub(super) const STAGED_LOG: &str = "aux-rebuild.log.tmp";
-pub(super) const STAGED_OFFSET_INDEX: &str = "aux-rebuild.index.tmp";
-pub(super) const STAGED_TIME_INDEX: &str = "aux-rebuild.timeindex.tmp";
 
 /// All of them.
-pub(super) const STAGED: [&str; 6] = [
-    STAGED_EPOCHS,
-    STAGED_SNAPSHOT,
-    STAGED_METADATA,
-    STAGED_LOG,
-    STAGED_OFFSET_INDEX,
-    STAGED_TIME_INDEX,
-];
+pub(super) const STAGED: [&str; 3] = [STAGED_EPOCHS, STAGED_SNAPSHOT, STAGED_METADATA];
 
 /// Whether a name is that of a new file which is not in place.
 pub(crate) fn is_staged_name(name: &str) -> bool {

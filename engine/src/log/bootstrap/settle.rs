@@ -13,7 +13,7 @@
 use std::path::Path;
 
 use super::mark::{MARK_BYTES_MAX, MARK_FILE, Mark, STAGED_EPOCHS, STAGED_SNAPSHOT, Sum};
-use super::stage::{Names, clear, empty, put_at, stage_small};
+use super::stage::{Names, clear, empty, put_at, stage_topic_id};
 use crate::error::{Kind, Result};
 use crate::io::Storage;
 use crate::log::inventory::EPOCH_FILE;
@@ -69,8 +69,8 @@ impl Interrupted {
         self.outcome
     }
 
-    /// The first step: makes the small new files that are not there. To be made durable, with
-    /// everything that an earlier run wrote.
+    /// The first step: writes the topic id beside, which the mark knows too. To be made durable,
+    /// with everything that an earlier run wrote.
     ///
     /// # Errors
     /// What the disk says.
@@ -78,7 +78,7 @@ impl Interrupted {
         match (&self.mark, self.outcome) {
             (Some(mark), Settled::Finished { .. }) => {
                 let like = Names::list(storage, dir)?.owner(storage, dir)?;
-                stage_small(storage, dir, mark, &like)
+                stage_topic_id(storage, dir, mark, &like)
             }
             _ => Ok(()),
         }

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::mark::{
-    MARK_FILE, Mark, STAGED, STAGED_EPOCHS, STAGED_LOG, STAGED_METADATA, STAGED_OFFSET_INDEX,
-    STAGED_SNAPSHOT, STAGED_TIME_INDEX, Sum,
-};
+use super::mark::{MARK_FILE, Mark, STAGED, STAGED_EPOCHS, STAGED_METADATA, STAGED_SNAPSHOT, Sum};
 use super::state::AuxState;
 use crate::error::{Error, Kind, Result};
+use crate::io::cache::begin_to_write;
 use crate::io::{FileKind, Metadata, OpenMode, Storage};
 use crate::log::inventory::{EPOCH_FILE, METADATA_FILE};
 use crate::log::topic_id::read_topic_id;
@@ -32,7 +30,7 @@ pub fn stage(storage: &dyn Storage, dir: &Path, state: &AuxState) -> Result<()> 
     let segments = names.segment_sizes(storage, dir)?;
     let mark = Mark { topic_id, ..mark_of(state, segments) };
     let written = stage_objects(storage, dir, state, &like).and_then(|()| {
-        stage_small(storage, dir, &mark, &like)?;
+        stage_topic_id(storage, dir, &mark, &like)?;
         write(storage, dir, MARK_FILE, &mark.format(), &like)
     });
     // What went wrong first is told.
@@ -50,20 +48,15 @@ pub(super) fn stage_objects(
     write(storage, dir, STAGED_SNAPSHOT, &state.snapshot, like)
 }
 
-/// The files that hold nothing but what the mark says: those that are there already stay.
-pub(super) fn stage_small(
+/// The topic id, where the partition has none yet; one that is staged already is written again.
+pub(super) fn stage_topic_id(
     storage: &dyn Storage,
     dir: &Path,
     mark: &Mark,
     like: &Metadata,
 ) -> Result<()> {
-    for name in [STAGED_OFFSET_INDEX, STAGED_TIME_INDEX, STAGED_LOG] {
-        write(storage, dir, name, &[], like)?;
-    }
-    match mark.topic_id {
-        Some(id) => write(storage, dir, STAGED_METADATA, &format_partition_metadata(id), like),
-        None => Ok(()),
-    }
+    let Some(id) = mark.topic_id else { return Ok(()) };
+    write(storage, dir, STAGED_METADATA, &format_partition_metadata(id), like)
 }
 
 pub(super) fn mark_of(state: &AuxState, segments: BTreeMap<i64, u64>) -> Mark {
@@ -88,7 +81,10 @@ pub(super) fn write(
     if !bytes.is_empty() {
         file.write_at(bytes, 0)?;
     }
-    file.set_owner(like)
+    file.set_owner(like)?;
+    // The disk is busy with it while the next partitions are read, and not only in the sync.
+    begin_to_write(&*file, bytes.len());
+    Ok(())
 }
 
 /// The topic id that is to be written down, if the partition has none.
@@ -108,9 +104,9 @@ fn missing_topic_id(
     }
 }
 
-/// Carries out what is [staged](stage): the log and its side files go, and the new files take their
-/// names. The staged files must be durable. After a failure the partition is to be
-/// [settled](super::settle).
+/// Carries out what is [staged](stage): the log and its side files go, the new files take their
+/// names, and an empty log with its indexes is made. The staged files must be durable. After a
+/// failure the partition is to be [settled](super::settle).
 ///
 /// The old log goes from its front on, and the new one appears last: what a process that is killed
 /// in between leaves is the end of the old log, or none, also to those who do not know the mark.
@@ -123,28 +119,43 @@ pub fn put_in_place(storage: &dyn Storage, dir: &Path, state: &AuxState) -> Resu
 
 pub(super) fn put_at(storage: &dyn Storage, dir: &Path, next_offset: i64) -> Result<()> {
     let names = Names::list(storage, dir)?;
+    let like = names.owner(storage, dir)?;
     let is_staged = |name: &str| names.staged.iter().any(|staged| staged == name);
-    let snapshot = FileName::live(next_offset, FileRole::Snapshot);
+    let live = |role| FileName::live(next_offset, role).format();
+    let mut in_place = Vec::new();
     for (file, name) in &names.files {
-        // In place already, from an earlier run.
-        if *file != snapshot || is_staged(STAGED_SNAPSHOT) {
-            remove_if_there(storage, &dir.join(name))?;
+        let path = dir.join(name);
+        // From an earlier run; or the log was empty there before, and is again.
+        let is_new = *name == live(file.role)
+            && match file.role {
+                FileRole::Snapshot => !is_staged(STAGED_SNAPSHOT),
+                role => EMPTY.contains(&role) && is_empty(storage, &path)?,
+            };
+        match is_new {
+            true => in_place.push(file.role),
+            false => remove_if_there(storage, &path)?,
         }
     }
-    let live = |role| FileName::live(next_offset, role).format();
     for (staged, name) in [
-        (STAGED_SNAPSHOT, snapshot.format()),
+        (STAGED_SNAPSHOT, live(FileRole::Snapshot)),
         (STAGED_EPOCHS, EPOCH_FILE.to_owned()),
         (STAGED_METADATA, METADATA_FILE.to_owned()),
-        (STAGED_OFFSET_INDEX, live(FileRole::OffsetIndex)),
-        (STAGED_TIME_INDEX, live(FileRole::TimeIndex)),
-        (STAGED_LOG, live(FileRole::Log)),
     ] {
         if is_staged(staged) {
             storage.rename(&dir.join(staged), &dir.join(name))?;
         }
     }
+    for role in EMPTY.into_iter().filter(|role| !in_place.contains(role)) {
+        write(storage, dir, &live(role), &[], &like)?;
+    }
     Ok(())
+}
+
+/// The new files that have nothing in them, the log last.
+const EMPTY: [FileRole; 3] = [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::Log];
+
+fn is_empty(storage: &dyn Storage, path: &Path) -> Result<bool> {
+    Ok(storage.metadata(path)?.size_bytes == 0)
 }
 
 /// Removes what is left of an install, the mark last. To be made durable before anything is

@@ -216,7 +216,7 @@ impl<'a> TxnEntries<'a> {
     }
 
     /// The same as [`collect_aborted`](Self::collect_aborted) for entries that
-    /// [rise](Self::is_rising): those before `fetch_offset` are passed over by binary search.
+    /// [rise](Self::is_rising): those before `fetch_offset` are passed over.
     ///
     /// On other entries it may leave some out.
     pub fn collect_aborted_rising(
@@ -225,7 +225,26 @@ impl<'a> TxnEntries<'a> {
         upper_bound: i64,
         found: &mut Vec<AbortedTxn>,
     ) -> bool {
-        let start = self.slots.partition_point(|raw| raw.last_offset.get() < fetch_offset);
+        self.collect_between(self.ends(), fetch_offset, upper_bound, found)
+    }
+
+    /// The same for who knows the [ends](Self::ends), and need not have the processor fetch them.
+    pub(crate) fn collect_between(
+        &self,
+        (first, last): (i64, i64),
+        fetch_offset: i64,
+        upper_bound: i64,
+        found: &mut Vec<AbortedTxn>,
+    ) -> bool {
+        let final_slot = self.slots.len().saturating_sub(1);
+        let key = |slot| match slot {
+            0 => first,
+            slot if slot == final_slot => last,
+            slot => self.slots.get(slot).map_or(i64::MAX, |raw| raw.last_offset.get()),
+        };
+        let before = fetch_offset.checked_sub(1);
+        let passed = before.and_then(|it| slots::lower_bound(self.slots.len(), it, key));
+        let start = passed.map_or(0, |slot| slot.saturating_add(1));
         let slots = self.slots.get(start..).unwrap_or_default();
         TxnEntries { slots, stray_size: 0 }
             .visit_aborted(fetch_offset, upper_bound, |txn| found.push(txn))
@@ -246,6 +265,22 @@ impl<'a> TxnEntries<'a> {
             previous = last_offset;
         }
         is_rising
+    }
+
+    /// The last offsets of the first and of the last entry.
+    pub(crate) fn ends(&self) -> (i64, i64) {
+        let last_offset = |raw: Option<&RawEntry>| raw.map_or(0, |raw| raw.last_offset.get());
+        (last_offset(self.slots.first()), last_offset(self.slots.last()))
+    }
+
+    /// Whether first offsets rise from entry to entry, too: not where a long transaction was
+    /// aborted before a short one within it.
+    pub(crate) fn has_rising_starts(&self) -> bool {
+        let pairs = self.slots.iter().zip(self.slots.iter().skip(1));
+        // Without branches in the loop, since the answer is nearly always yes.
+        pairs.fold(true, |rises, (one, next)| {
+            rises & (one.first_offset.get() < next.first_offset.get())
+        })
     }
 
     /// Whether nothing is wrong with the entries in themselves: they [rise](Self::is_rising), are

@@ -105,7 +105,7 @@ impl<'s, 'a> Search<'s, 'a> {
         if !is_over && !self.take_behind(segment.end_offset.saturating_add(1))? {
             let start = self.found.len();
             self.view.local.collect_aborted(self.fetch_offset, self.upper_bound, self.found)?;
-            self.look(start);
+            self.look(start, usize::MAX);
         }
         self.finish();
         Ok(())
@@ -150,15 +150,17 @@ impl<'s, 'a> Search<'s, 'a> {
     fn take_of(&mut self, indexes: &SegmentIndexes) -> Result<bool> {
         let start = self.found.len();
         let is_over = indexes.collect_aborted(self.fetch_offset, self.upper_bound, self.found)?;
-        self.look(start);
+        // Of an index whose starts rise only the first may be out of order with those before it;
+        // else all are looked at while they are still in the processor's cache.
+        let end = if indexes.collects_in_order() { start.saturating_add(1) } else { usize::MAX };
+        self.look(start, end);
         Ok(is_over)
     }
 
-    /// Looks whether those from `start` on follow each other and the ones before, while they are
-    /// still in the processor's cache: nearly always they do.
-    fn look(&mut self, start: usize) {
-        let from = start.saturating_sub(1);
-        let fresh = self.found.get(from..).unwrap_or_default();
+    /// Looks whether those from `start` to before `end` follow each other and the ones before.
+    fn look(&mut self, start: usize, end: usize) {
+        let fresh = start.saturating_sub(1)..end.min(self.found.len());
+        let fresh = self.found.get(fresh).unwrap_or_default();
         let pairs = fresh.iter().zip(fresh.iter().skip(1));
         // Without a branch in the loop. Those of one first offset, of which there are none in a
         // sound log, are for the sort to tell apart.

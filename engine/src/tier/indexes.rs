@@ -16,6 +16,29 @@ use crate::index::{AbortedTxn, OffsetEntries, TimeEntries, TxnEntries};
 /// No side file is larger.
 pub const INDEX_BYTES_MAX: u64 = 1 << 30;
 
+/// How the entries of a transaction index lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TxnOrder {
+    is_empty: bool,
+    /// Last offsets rise, and no entry is of a version that Kafka refuses.
+    rises: bool,
+    /// First offsets rise, too.
+    starts_rise: bool,
+    /// The last offsets of the first and of the last entry.
+    ends: (i64, i64),
+}
+
+impl TxnOrder {
+    fn of(entries: TxnEntries<'_>) -> Self {
+        TxnOrder {
+            is_empty: entries.is_empty(),
+            rises: entries.is_rising(),
+            starts_rise: entries.has_rising_starts(),
+            ends: entries.ends(),
+        }
+    }
+}
+
 /// The offset, time and transaction index of one remote segment.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SegmentIndexes {
@@ -23,8 +46,8 @@ pub struct SegmentIndexes {
     offset_index: Vec<u8>,
     time_index: Vec<u8>,
     transaction_index: Vec<u8>,
-    /// Asked once, so that a look-up may pass over entries by binary search.
-    transactions_rise: bool,
+    /// Asked once, so that a look-up may pass over entries.
+    transactions: TxnOrder,
     /// Read of the log when it is first asked for.
     last_batch_offset: OnceLock<i64>,
 }
@@ -39,13 +62,13 @@ impl SegmentIndexes {
         time_index: Vec<u8>,
         transaction_index: Vec<u8>,
     ) -> Self {
-        let transactions_rise = TxnEntries::new(&transaction_index).is_rising();
+        let transactions = TxnOrder::of(TxnEntries::new(&transaction_index));
         SegmentIndexes {
             base_offset,
             offset_index,
             time_index,
             transaction_index,
-            transactions_rise,
+            transactions,
             last_batch_offset: OnceLock::new(),
         }
     }
@@ -130,12 +153,17 @@ impl SegmentIndexes {
         found: &mut Vec<AbortedTxn>,
     ) -> Result<bool> {
         let entries = self.transaction_entries();
+        let TxnOrder { is_empty, rises, ends, .. } = self.transactions;
         // Where nothing lies before the fetch there is nothing to pass over.
-        let is_whole = entries.get(0).is_none_or(|first| first.last_offset >= fetch_offset);
-        if is_whole || !self.transactions_rise {
+        if is_empty || ends.0 >= fetch_offset || !rises {
             return entries.collect_aborted(fetch_offset, upper_bound, found);
         }
-        Ok(entries.collect_aborted_rising(fetch_offset, upper_bound, found))
+        Ok(entries.collect_between(ends, fetch_offset, upper_bound, found))
+    }
+
+    /// Whether [`collect_aborted`](Self::collect_aborted) adds by rising first offset.
+    pub(super) fn collects_in_order(&self) -> bool {
+        self.transactions.starts_rise
     }
 }
 

@@ -115,7 +115,15 @@ impl Subject {
                 let size = (found.kind == FileKind::File).then_some(found.size_bytes);
                 format!("{:?} {size:?}", found.kind)
             }
-            Step::List(at) => format!("{:?}", storage.list(&path(at))?),
+            Step::List(at) => {
+                let names = storage.list(&path(at))?;
+                let sized = storage.list_with_metadata(&path(at))?;
+                for (entry, metadata) in &sized {
+                    assert_eq!(*metadata, storage.metadata(&path(at).join(&entry.name))?);
+                }
+                assert_eq!(sized.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>(), names);
+                format!("{names:?}")
+            }
             Step::Rename(from, to) => told(storage.rename(&path(from), &path(to))?),
             Step::Remove(at) => told(storage.remove_file(&path(at))?),
             Step::RemoveDir(at) => told(storage.remove_dir(&path(at))?),

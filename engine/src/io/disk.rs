@@ -66,28 +66,18 @@ impl Storage for Disk {
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<DirEntry>> {
-        let error = |e: Errno| Error::io("list", dir, e.into());
+        entries_of(&open_directory(dir)?, dir)
+    }
+
+    fn list_with_metadata(&self, dir: &Path) -> Result<Vec<(DirEntry, Metadata)>> {
         let descriptor = open_directory(dir)?;
         let mut entries = Vec::new();
-        for entry in Dir::new(descriptor.try_clone().map_err(|e| Error::io("list", dir, e))?)
-            .map_err(error)?
-        {
-            let entry = entry.map_err(error)?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if name == "." || name == ".." {
-                continue;
-            }
-            let kind = match entry.file_type() {
-                FileType::RegularFile => Some(FileKind::File),
-                FileType::Directory => Some(FileKind::Directory),
-                FileType::Symlink | FileType::Unknown => kind_behind(&descriptor, dir, name)?,
-                _ => Some(FileKind::Other),
-            };
-            if let Some(kind) = kind {
-                entries.push(DirEntry { name: OsString::from(name), kind });
+        for entry in entries_of(&descriptor, dir)? {
+            // From the directory on: the kernel need not walk there again for each.
+            if let Some(stat) = stat_behind(&descriptor, dir, &entry.name)? {
+                entries.push((entry, metadata_of(&stat)?));
             }
         }
-        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }
 
@@ -405,16 +395,44 @@ fn open_directory(dir: &Path) -> Result<OwnedFd> {
         .map_err(|e| Error::io("open", dir, e.into()))
 }
 
-/// What a name is behind its links; `None` when it vanished since it was listed.
-fn kind_behind(descriptor: &OwnedFd, dir: &Path, name: &OsStr) -> Result<Option<FileKind>> {
+/// The entries of a directory, sorted by name.
+fn entries_of(descriptor: &OwnedFd, dir: &Path) -> Result<Vec<DirEntry>> {
+    let error = |e: Errno| Error::io("list", dir, e.into());
+    let mut entries = Vec::new();
+    for entry in
+        Dir::new(descriptor.try_clone().map_err(|e| Error::io("list", dir, e))?).map_err(error)?
+    {
+        let entry = entry.map_err(error)?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::RegularFile => Some(FileKind::File),
+            FileType::Directory => Some(FileKind::Directory),
+            FileType::Symlink | FileType::Unknown => {
+                stat_behind(descriptor, dir, name)?.as_ref().map(kind_of)
+            }
+            _ => Some(FileKind::Other),
+        };
+        if let Some(kind) = kind {
+            entries.push(DirEntry { name: OsString::from(name), kind });
+        }
+    }
+    entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+/// What is behind the links of a name; `None` when it vanished since it was listed.
+fn stat_behind(descriptor: &OwnedFd, dir: &Path, name: &OsStr) -> Result<Option<Stat>> {
     let error = |e: Errno| Error::io("examine", &dir.join(name), e.into());
     match retry_on_intr(|| rustix::fs::statat(descriptor, name, AtFlags::empty())) {
-        Ok(stat) => return Ok(Some(kind_of(&stat))),
+        Ok(stat) => return Ok(Some(stat)),
         Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::ACCESS) => {}
         Err(e) => return Err(error(e)),
     }
     match retry_on_intr(|| rustix::fs::statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW)) {
-        Ok(stat) => Ok(Some(kind_of(&stat))),
+        Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT) => Ok(None),
         Err(e) => Err(error(e)),
     }
@@ -558,6 +576,10 @@ mod tests {
         ];
         let found: Vec<_> = listed.iter().map(|e| (e.name.as_os_str(), e.kind)).collect();
         assert_eq!(found, expected);
+        for (entry, metadata) in disk.list_with_metadata(dir.path()).unwrap() {
+            assert_eq!(entry.kind, metadata.kind, "{:?}", entry.name);
+            assert_eq!(metadata, disk.metadata(&dir.path().join(&entry.name)).unwrap());
+        }
         for (name, kind) in expected {
             assert_eq!(disk.metadata(&dir.path().join(name)).unwrap().kind, kind, "{name:?}");
         }

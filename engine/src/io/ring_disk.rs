@@ -121,6 +121,10 @@ impl Storage for RingDisk {
         self.disk.list(dir)
     }
 
+    fn list_with_metadata(&self, dir: &Path) -> Result<Vec<(DirEntry, Metadata)>> {
+        self.disk.list_with_metadata(dir)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         self.disk.rename(from, to)
     }

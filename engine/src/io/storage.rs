@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::io::Counters;
 
 /// What a path names.
@@ -129,6 +129,19 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// The entries of a directory, sorted by name.
     fn list(&self, dir: &Path) -> Result<Vec<DirEntry>>;
+
+    /// The same with what [`metadata`](Self::metadata) says of each. Those that vanish meanwhile
+    /// are left out.
+    fn list_with_metadata(&self, dir: &Path) -> Result<Vec<(DirEntry, Metadata)>> {
+        let mut entries = Vec::new();
+        for entry in self.list(dir)? {
+            match self.metadata(&dir.join(&entry.name)) {
+                Err(error) if error.kind() == Kind::NotFound => {}
+                metadata => entries.push((entry, metadata?)),
+            }
+        }
+        Ok(entries)
+    }
 
     /// Renames within one file system, over what is there. Durable after `sync_dir`.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;

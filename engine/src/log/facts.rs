@@ -72,14 +72,10 @@ impl LogFacts {
         let mut facts = LogFacts { dir: dir.to_path_buf(), ..LogFacts::default() };
         let mut segments: BTreeMap<i64, SegmentFacts> = BTreeMap::new();
         let mut logs = Vec::new();
-        for entry in storage.list(dir)? {
+        for (entry, metadata) in storage.list_with_metadata(dir)? {
             if entry.kind != FileKind::File {
                 continue;
             }
-            let metadata = match storage.metadata(&dir.join(&entry.name)) {
-                Err(error) if error.kind() == Kind::NotFound => continue,
-                other => other?,
-            };
             let size = metadata.size_bytes;
             facts.size_bytes = facts.size_bytes.saturating_add(size);
             let Parsed::Segment(file) = FileName::parse(&entry.name.to_string_lossy()) else {

@@ -1,7 +1,9 @@
 package peer;
 
+import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
+import java.io.InputStream;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
@@ -9,6 +11,7 @@ import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -34,6 +37,7 @@ import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Crc32C;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.server.common.CheckpointFile;
 import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.common.TransactionVersion;
 import org.apache.kafka.server.util.KafkaScheduler;
@@ -51,6 +55,7 @@ import org.apache.kafka.storage.internals.log.LogOffsetMetadata;
 import org.apache.kafka.storage.internals.log.LogOffsetsListener;
 import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.LogSegments;
+import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
 import org.apache.kafka.storage.internals.log.LogToClean;
 import org.apache.kafka.storage.internals.log.OffsetIndex;
 import org.apache.kafka.storage.internals.log.OffsetMap;
@@ -363,9 +368,8 @@ public final class Main {
         }
     }
 
-    private static void snapshot() throws Exception {
-        int count = 10_000;
-        File dir = fresh("snapshot");
+    /** A snapshot of so many producers with one batch each. */
+    private static File made(File dir, int count) throws Exception {
         Method addBatch = ProducerStateEntry.class.getDeclaredMethod("addBatch", short.class, int.class, long.class, int.class, long.class);
         addBatch.setAccessible(true);
         Map<Long, ProducerStateEntry> entries = new HashMap<>();
@@ -376,12 +380,102 @@ public final class Main {
         }
         File file = new File(dir, "made.snapshot");
         ProducerStateManager.writeSnapshot(file, entries, true);
+        return file;
+    }
+
+    private static void snapshot() throws Exception {
+        int count = 10_000;
+        File dir = fresh("snapshot");
+        File file = made(dir, count);
         rate("snapshot", count * 50.0, 3, () -> {
             long start = System.nanoTime();
             for (int i = 0; i < 50; i++) sink += ProducerStateManager.readSnapshot(file).size();
             return since(start);
         });
         Utils.delete(dir);
+    }
+
+    /** Replicas that begin anew behind a remote segment, as TierStateMachine does it, and the producers that they load. */
+    private static void aux() throws Exception {
+        // With more of them the producers do not fit into the heap.
+        int producers = 10_000, count = quick ? 20 : 200;
+        File dir = fresh("aux");
+        File snapshot = made(dir, producers);
+        File loaded = new File(dir, "loaded-0");
+        loaded.mkdirs();
+        Files.copy(snapshot.toPath(), LogFileUtils.producerSnapshotFile(loaded, 5000).toPath());
+        rate("snapshot-load", producers * 20.0, 3, () -> {
+            double seconds = 0;
+            for (int i = 0; i < 20; i++) {
+                ProducerStateManager manager = new ProducerStateManager(new TopicPartition("loaded", 0), loaded, 900_000, PRODUCERS, TIME);
+                long start = System.nanoTime();
+                manager.truncateAndReload(0, 5000, System.currentTimeMillis());
+                seconds += since(start);
+                if (manager.activeProducers().size() != producers) throw new IllegalStateException("not all producers are loaded");
+            }
+            return seconds;
+        });
+        StringBuilder text = new StringBuilder("0\n100\n");
+        for (int epoch = 0; epoch < 100; epoch++) text.append(epoch).append(' ').append(epoch * 1000).append('\n');
+        Path epochs = Files.writeString(new File(dir, "epochs").toPath(), text);
+        LogConfig config = config(Map.of("remote.storage.enable", "true"));
+        UnifiedLog[] logs = new UnifiedLog[count];
+        for (int i = 0; i < count; i++) {
+            File log = new File(dir, "replica-" + i);
+            log.mkdirs();
+            logs[i] = open(log, config, true);
+        }
+        long[] next = {2_000_000};
+        for (int threads = 1; threads <= 2; threads++) {
+            int step = threads;
+            Body body = () -> {
+                next[0] += 1000;
+                ExecutorService pooled = Executors.newFixedThreadPool(step);
+                long start = System.nanoTime();
+                List<Future<?>> parts = new ArrayList<>();
+                for (int first = 0; first < step; first++) {
+                    int from = first;
+                    parts.add(pooled.submit(() -> {
+                        for (int i = from; i < count; i += step) rebuild(logs[i], next[0], epochs, snapshot.toPath());
+                        return null;
+                    }));
+                }
+                for (Future<?> part : parts) part.get();
+                double seconds = since(start);
+                pooled.shutdown();
+                if (logs[0].producerStateManager().activeProducers().size() != producers) throw new IllegalStateException("not all producers are there");
+                return seconds;
+            };
+            List<Double> seconds = new ArrayList<>();
+            for (int round = -1; round < (quick ? 1 : 3); round++) {
+                double took = body.run();
+                if (round >= 0) seconds.add(took);
+            }
+            tell("aux-" + threads, count, true, seconds);
+        }
+        for (UnifiedLog log : logs) {
+            log.producerExpireCheck().cancel(true);
+            log.closeHandlers();
+        }
+        Utils.delete(dir);
+    }
+
+    /** The calls of TierStateMachine in their order, but that the snapshot taken at the new end is let go first: else it is the fetched one that goes. */
+    private static void rebuild(UnifiedLog log, long next, Path epochs, Path snapshot) throws Exception {
+        log.truncateFullyAndStartAt(next, Optional.of(0L));
+        log.maybeIncrementLogStartOffset(0, LogStartOffsetIncrementReason.LeaderOffsetIncremented);
+        log.maybeIncrementLocalLogStartOffset(next, LogStartOffsetIncrementReason.LeaderOffsetIncremented);
+        try (BufferedReader reader = Files.newBufferedReader(epochs)) {
+            log.leaderEpochCache().assign(new CheckpointFile.CheckpointReadBuffer<>("", reader, 0, LeaderEpochCheckpointFile.FORMATTER).read());
+        }
+        log.producerStateManager().deleteSnapshotsBefore(next + 1);
+        Path file = LogFileUtils.producerSnapshotFile(log.dir(), next).toPath(), beside = Path.of(file + ".tmp");
+        try (InputStream in = Files.newInputStream(snapshot)) {
+            Files.copy(in, beside, StandardCopyOption.REPLACE_EXISTING);
+        }
+        Utils.atomicMoveWithFallback(beside, file, false);
+        log.producerStateManager().truncateFullyAndReloadSnapshots();
+        log.loadProducerState(next);
     }
 
     private static void txn() throws Exception {
@@ -842,6 +936,7 @@ public final class Main {
             case "read" -> read();
             case "index" -> index();
             case "upload" -> upload();
+            case "aux" -> aux();
             case "memory" -> memory();
             case "compact" -> compact();
             default -> throw new IllegalArgumentException(args[0]);

@@ -12,7 +12,7 @@ use siltstone::tier::{
 use siltstone_tests::replicas::as_answer;
 
 use crate::cluster::{
-    Build, Cluster, Flight, Segment, epochs_of, follower_view, index, leader_view, list_of,
+    Build, Cluster, Flight, Replica, Segment, epochs_of, follower_view, index, leader_view, list_of,
 };
 use crate::rules::Broken;
 
@@ -206,6 +206,17 @@ impl Cluster {
             self.leader = None;
         }
         self.advance();
+    }
+
+    /// A replica that stopped gets an empty disk. It will register as a new incarnation that did not
+    /// stop cleanly, and the controller takes it out of the in-sync replicas before that, the last
+    /// one, too: nobody can lead then, and nothing is lost that the other replica lacks.
+    // spec: replication 4.4, 4.5
+    pub(crate) fn replace(&mut self, number: usize, broken: Broken) {
+        self.replicas[number] = Replica { up: false, ..Replica::empty() };
+        if broken.keeps(Broken::ReplacedIsOutOfSync) {
+            self.isr[number] = false;
+        }
     }
 
     /// A replica opens its log again.

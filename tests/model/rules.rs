@@ -36,6 +36,8 @@ pub(crate) enum Broken {
     StartAtLogStart,
     /// A follower outside of the in-sync replicas may lead.
     LeadersAreInSync,
+    /// A replica with a new disk is still taken to be in sync.
+    ReplacedIsOutOfSync,
 }
 
 impl Broken {

@@ -22,6 +22,8 @@ pub(crate) struct Scope {
     pub(crate) faults: u8,
     /// A replica stops at any moment, also in the middle of a build.
     pub(crate) crashes: bool,
+    /// A replica that stopped comes back with an empty disk.
+    pub(crate) replaces: bool,
     /// The objects of a segment cannot be read.
     pub(crate) failed_reads: bool,
     /// Retention deletes remote segments.
@@ -40,6 +42,7 @@ const ELECTIONS: Scope = Scope {
     epoch_max: 2,
     faults: 2,
     crashes: false,
+    replaces: false,
     failed_reads: false,
     expires: false,
     deletes_records: false,
@@ -49,12 +52,20 @@ const ELECTIONS: Scope = Scope {
 
 const CRASHES: Scope = Scope { crashes: true, failed_reads: true, ..ELECTIONS };
 
+const REPLACES: Scope = Scope { crashes: true, replaces: true, ..ELECTIONS };
+
 const DELETES: Scope = Scope { expires: true, deletes_records: true, ..ELECTIONS };
 
 const SWITCHES: Scope = Scope { switches: true, slow_answers: true, ..ELECTIONS };
 
-const ALL: Scope =
-    Scope { crashes: true, failed_reads: true, switches: true, slow_answers: true, ..DELETES };
+const ALL: Scope = Scope {
+    crashes: true,
+    replaces: true,
+    failed_reads: true,
+    switches: true,
+    slow_answers: true,
+    ..DELETES
+};
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,6 +73,7 @@ impl fmt::Display for Scope {
         write!(f, "{end_max} records, {} epochs, {faults} rare events", epoch_max + 1)?;
         for (name, is_in) in [
             ("crashes", self.crashes),
+            ("replaced disks", self.replaces),
             ("failed reads", self.failed_reads),
             ("retention", self.expires),
             ("deleted records", self.deletes_records),
@@ -98,6 +110,12 @@ fn no_crash_loses_a_committed_record() {
 }
 
 #[test]
+fn no_replica_that_comes_back_with_an_empty_disk_loses_a_committed_record() {
+    // spec: follower-fetch 7; replication 4.4, 4.5
+    nothing_goes_wrong_in(Scope { epoch_max: 1, ..REPLACES });
+}
+
+#[test]
 fn neither_retention_nor_deleted_records_take_more_than_is_wanted() {
     // spec: follower-fetch 7
     nothing_goes_wrong_in(Scope { epoch_max: 1, faults: 1, ..DELETES });
@@ -114,7 +132,8 @@ fn no_switch_of_tiering_and_no_late_answer_loses_a_committed_record() {
 fn no_history_loses_a_committed_record_or_breaks_an_invariant() {
     // spec: follower-fetch 7; tiered-faults T4
     let longer = Scope { end_max: 4, epoch_max: 1, ..CRASHES };
-    for scope in [ALL, longer, Scope { faults: 3, ..CRASHES }] {
+    let replaced = Scope { faults: 4, epoch_max: 1, ..REPLACES };
+    for scope in [ALL, longer, Scope { faults: 3, ..CRASHES }, replaced] {
         nothing_goes_wrong_in(scope);
     }
 }
@@ -157,6 +176,7 @@ fn every_rule_that_is_broken_is_found_out() {
         (Broken::LocalStartIsMinded, ELECTIONS, "is lost"),
         (Broken::StartAtLogStart, DELETES, "never joins"),
         (Broken::LeadersAreInSync, ELECTIONS, "is lost"),
+        (Broken::ReplacedIsOutOfSync, REPLACES, "is lost"),
     ] {
         let joins = broken == Broken::StartAtLogStart;
         let found = search(&Tiered::new(scope, broken, joins), STATES_MAX);

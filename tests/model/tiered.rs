@@ -106,6 +106,12 @@ impl Tiered {
                     Ok(())
                 });
             }
+            if !replica.up && self.scope.replaces {
+                add(found, &fewer, ["replace 0", "replace 1"][number], |it| {
+                    it.replace(number, broken);
+                    Ok(())
+                });
+            }
             let reads = replica.build.as_ref().is_some_and(|build| build.stage == 0);
             if reads && self.scope.failed_reads {
                 add(found, &fewer, "failed read", |it| it.fail_read(number, broken));

@@ -6,3 +6,4 @@
 mod header;
 mod packaging;
 mod programs;
+mod sanitizers;

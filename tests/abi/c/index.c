@@ -258,7 +258,7 @@ static void file_is_torn(void) {
     }
     int status = 0;
     uint32_t at = 1;
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < rounds(300); round++) {
         for (int i = 0; i < 1000; i++) {
             at = at * 1664525u + 1013904223u;
             int64_t offset = at % (10 * MANY);
@@ -304,7 +304,7 @@ static void many_look_up(void) {
     for (int i = 0; i < 2; i++) {
         CHECK(pthread_create(&readers[i], NULL, look_up, NULL) == 0);
     }
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < rounds(20); round++) {
         for (int i = 0; i < MANY; i++) {
             int offset = 10 * i + round % 10;
             silt_status_t status = silt_index_append(shared, offset, 10 * offset, NULL);

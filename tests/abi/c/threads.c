@@ -4,14 +4,15 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { APPENDS = 3000, READERS = 3 };
+enum { READERS = 3 };
 
 static silt_log_t *log_;
+static int appends;
 
 static void *read_on(void *unused) {
     (void)unused;
     int64_t next = 0;
-    while (next < APPENDS) {
+    while (next < appends) {
         silt_fetch_t fetch = { log_, next, 4096, SILT_UP_TO_LOG_END, SILT_FETCH_MIN_ONE, 0, NULL };
         silt_range_t range;
         silt_status_t status;
@@ -41,7 +42,7 @@ static void *read_on(void *unused) {
 }
 
 static void *write_too(void *refused) {
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < rounds(200); i++) {
         silt_status_t status = silt_log_roll(log_, 0, NULL, NULL);
         CHECK(status == SILT_OK || status == SILT_E_CONFLICT);
         *(int *)refused += status == SILT_E_CONFLICT;
@@ -51,6 +52,7 @@ static void *write_too(void *refused) {
 
 int main(int argc, char **argv) {
     CHECK(argc == 2);
+    appends = rounds(3000);
     char path[4096];
     snprintf(path, sizeof path, "%s/busy-0", argv[1]);
     silt_config_t config = { "segment.bytes", "20000" };
@@ -64,7 +66,7 @@ int main(int argc, char **argv) {
         CHECK(pthread_create(&readers[i], NULL, read_on, NULL) == 0);
     }
     CHECK(pthread_create(&writer, NULL, write_too, &refused) == 0);
-    for (int i = 0; i < APPENDS;) {
+    for (int i = 0; i < appends;) {
         unsigned char bytes[256];
         size_t size = make_batch(bytes, 0, 1000 + i, -1, 0, 40);
         silt_append_t request = SILT_APPEND_INIT;

@@ -8,6 +8,7 @@
 #include <siltstone.h>
 
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -273,6 +274,8 @@ public:
             silt_error_t error = detail::no_error();
             error.code = status;
             error.offset = offset;
+            // An item of many has no message.
+            std::strncpy(error.message, silt_status_name(status), sizeof error.message - 1);
             throw Error(error);
         }
         return Range(range);

@@ -180,6 +180,20 @@ fn the_cpp_wrapper_closes_what_it_owns_and_throws_what_fails() {
 }
 
 #[test]
+fn files_that_another_process_tears_give_statuses_and_no_signal() {
+    for name in ["torn.c", "torn.cpp"] {
+        let program = Program::from_file(name, &[]);
+        let home = tempfile::tempdir().expect("a folder");
+        // As often as SILT_TRIES says, which may be for longer than other programs have.
+        let mut command = Command::new(program.dir.path().join("program"));
+        let output = command.arg(home.path()).output().expect("the program");
+        let told = (output.status.code(), String::from_utf8_lossy(&output.stdout));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(told, (Some(0), "ok\n".into()), "{name}: {errors}");
+    }
+}
+
+#[test]
 fn what_is_closed_leaves_nothing_open_or_mapped() {
     Program::from_file("leaks.c", &[]).run_in_a_directory();
 }

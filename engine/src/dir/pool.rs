@@ -24,8 +24,8 @@ pub fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send)
     pool.install(work)
 }
 
-/// Threads that are waited for. A pool that is dropped does not: its threads would still be on their
-/// way out when a host unloads the library.
+/// Threads that are waited for. A pool that is dropped does not: its threads would still be on
+/// their way out when a host unloads the library.
 struct Joined(Vec<JoinHandle<()>>);
 
 impl Joined {

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often something is tried: less where SILT_SLOWER says that all takes so many times as long, as
- * under valgrind. */
+/* How often something is tried: less where SILT_SLOWER says that all takes so many times as long,
+ * as under valgrind. */
 static inline int rounds(int count) {
     const char *slower = getenv("SILT_SLOWER");
     int times = slower == NULL ? 1 : atoi(slower);

@@ -1,5 +1,5 @@
-/* Every kind of object made and closed over and over, rightly and wrongly: nothing stays open or mapped.
- * The argument is an empty directory. */
+/* Every kind of object made and closed over and over, rightly and wrongly: nothing stays open or
+ * mapped. The argument is an empty directory. */
 #include "home.h"
 #include "leaks.h"
 

@@ -42,8 +42,8 @@ static inline held_t count_held(void) {
     return held;
 }
 
-/* Ends the program when it holds more than it did. An allocator may take maps for itself: a few, but
- * for one that keeps what was freed to find out who uses it. */
+/* Ends the program when it holds more than it did. An allocator may take maps for itself: a few,
+ * but for one that keeps what was freed to find out who uses it. */
 static inline void expect_no_more(held_t before) {
 #ifdef __SANITIZE_ADDRESS__
     const int more = 1000;

@@ -1,0 +1,126 @@
+/* A log whose files another process tears while it is read, and a disk that is full: statuses, and
+ * no signal. The argument is an empty directory. */
+#define _GNU_SOURCE /* for holes */
+#include "torn.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+/* What a call may say of files that were torn. */
+static void expect_told(silt_status_t status, const silt_error_t *error) {
+    CHECK(status == SILT_OK || status == SILT_E_CORRUPT || status == SILT_E_IO ||
+          status == SILT_E_NOT_FOUND || status == SILT_E_OUT_OF_RANGE);
+    CHECK(status == SILT_OK || error == NULL || (error->code == status && error->message[0] != 0));
+}
+
+static void read_once(silt_log_t *log, uint32_t *state) {
+    static unsigned char bytes[1 << 16];
+    silt_error_t error = SILT_ERROR_INIT;
+    int64_t offset = random_of(state) % TORN_BATCHES;
+    silt_fetch_t fetch = { log, offset, 4096, SILT_UP_TO_LOG_END, SILT_FETCH_MIN_ONE, 0, NULL };
+    silt_range_t range;
+    silt_status_t status;
+    EXPECT(SILT_OK, silt_locate(&fetch, 1, &range, &status, NULL));
+    expect_told(status, NULL);
+    if (status == SILT_OK && range.size_bytes > 0) {
+        /* No position lies outside of the log. */
+        CHECK(range.position + range.size_bytes <= TORN_BATCHES * batch_size(40));
+        CHECK(pread(range.fd, bytes, range.size_bytes, (off_t)range.position) >= 0);
+        EXPECT(SILT_OK, silt_leases_release(&range.lease, 1, NULL));
+    }
+    expect_told(silt_log_read(&fetch, bytes, sizeof bytes, &range, &error), &error);
+    silt_time_offset_t when;
+    expect_told(silt_log_offset_for_time(log, 1000 + offset, &when, &error), &error);
+    silt_aborted_t aborted[1];
+    uint32_t count;
+    expect_told(silt_log_aborted(log, 0, offset, aborted, 1, &count, &error), &error);
+}
+
+/* What is opened while it is torn has what could be read of it. */
+static void open_once(int64_t base, uint32_t *state) {
+    silt_error_t error = SILT_ERROR_INIT;
+    silt_index_t *index = NULL;
+    silt_status_t status = silt_index_open(path_of(torn_names[1]), SILT_INDEX_OFFSET, base, 0,
+                                           SILT_INDEX_READ_ONLY, &index, &error);
+    expect_told(status, &error);
+    if (status == SILT_OK) {
+        int64_t found = silt_index_lookup(index, random_of(state) % TORN_BATCHES);
+        CHECK(found >= 0 || found == SILT_E_CORRUPT);
+        expect_told(silt_index_sanity_check(index, &error), &error);
+        silt_index_close(index);
+    }
+    const char *paths[1] = { home };
+    silt_dir_t *dir = NULL;
+    silt_verify_options_t options = SILT_VERIFY_OPTIONS_INIT;
+    uint32_t problems = 0;
+    EXPECT(SILT_OK, silt_dir_open(paths, 1, NULL, &dir, NULL));
+    expect_told(silt_dir_verify(dir, &options, NULL, NULL, &problems, &error), &error);
+    silt_dir_close(dir);
+}
+
+static void is_torn(void) {
+    silt_log_t *log = make_log_to_tear();
+    pid_t child = start_tearing();
+    uint32_t state = 1;
+    for (int i = 0; i < tries(); i++) {
+        read_once(log, &state);
+        if (i % 10 == 0) {
+            open_once(0, &state);
+        }
+    }
+    stop_tearing(child);
+    silt_log_close(log);
+}
+
+static void limit_files(rlim_t size) {
+    struct rlimit limit;
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = size < limit.rlim_max ? size : limit.rlim_max;
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
+/* Files can grow no further somewhere in the life of a log. What was appended is there after it. */
+static void is_full(void) {
+    uint32_t state = 3;
+    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    silt_config_t configs[] = { { "segment.index.bytes", "1024" }, { "segment.bytes", "4096" } };
+    silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
+    options.configs = configs;
+    options.config_count = 2;
+    for (int round = 0; round < tries() / 50 + 1; round++) {
+        char name[64];
+        snprintf(name, sizeof name, "full-%d", round);
+        limit_files(random_of(&state) % 6000);
+        silt_error_t error = SILT_ERROR_INIT;
+        silt_log_t *log = NULL;
+        int64_t appended_end = 0;
+        silt_status_t status = silt_log_open(path_of(name), &options, &log, &error);
+        for (int i = 0; status == SILT_OK && i < 200; i++) {
+            unsigned char bytes[256];
+            size_t size = make_batch(bytes, 0, 1000 + i, -1, 0, 40);
+            silt_append_t request = SILT_APPEND_INIT;
+            silt_appended_t appended = SILT_APPENDED_INIT;
+            status = silt_log_append_leader(log, bytes, size, &request, &appended, &error);
+            appended_end = status == SILT_OK ? i + 1 : appended_end;
+        }
+        CHECK(status == SILT_OK || (status == SILT_E_IO && error.os_errno == EFBIG));
+        silt_log_close(log);
+        limit_files(RLIM_INFINITY);
+        options.flags = SILT_LOG_UNCLEAN;
+        EXPECT(SILT_OK, silt_log_open(path_of(name), &options, &log, NULL));
+        options.flags = 0;
+        silt_offsets_t offsets = SILT_OFFSETS_INIT;
+        EXPECT(SILT_OK, silt_log_offsets(log, &offsets, NULL));
+        CHECK(offsets.log_end_offset == appended_end);
+        silt_log_close(log);
+    }
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    home = argv[1];
+    is_torn();
+    is_full();
+    puts("ok");
+    return 0;
+}

@@ -1,0 +1,108 @@
+/* Another process that cuts, empties and punches files while a host reads them. */
+#ifndef TORN_H
+#define TORN_H
+
+#include "home.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TORN_FILES = 3, TORN_BATCHES = 200 };
+
+static const char *const torn_names[TORN_FILES] = {
+    "torn-0/00000000000000000000.log",
+    "torn-0/00000000000000000000.index",
+    "torn-0/00000000000000000000.timeindex",
+};
+
+/* How often a host tries: SILT_TRIES, or as often as does not take long. */
+static inline int tries(void) {
+    const char *told = getenv("SILT_TRIES");
+    return told == NULL ? rounds(400) : atoi(told);
+}
+
+static inline uint32_t random_of(uint32_t *state) {
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* A log of one segment, with an entry of its indexes for each batch, written to the disk. */
+static inline silt_log_t *make_log_to_tear(void) {
+    silt_config_t configs[] = { { "index.interval.bytes", "0" } };
+    silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
+    options.configs = configs;
+    options.config_count = 1;
+    silt_log_t *log = NULL;
+    EXPECT(SILT_OK, silt_log_open(path_of("torn-0"), &options, &log, NULL));
+    for (int i = 0; i < TORN_BATCHES; i++) {
+        unsigned char bytes[256];
+        size_t size = make_batch(bytes, 0, 1000 + i, -1, 0, 40);
+        silt_append_t request = SILT_APPEND_INIT;
+        silt_appended_t appended = SILT_APPENDED_INIT;
+        EXPECT(SILT_OK, silt_log_append_leader(log, bytes, size, &request, &appended, NULL));
+    }
+    /* A sealed segment: its indexes are as long as they are full. */
+    EXPECT(SILT_OK, silt_log_roll(log, 2000, NULL, NULL));
+    EXPECT(SILT_OK, silt_log_flush(log, 2000, NULL));
+    return log;
+}
+
+/* Cuts a file, makes it as long as it was, and gives it back its bytes or leaves it the zeros. */
+static inline void tear(int file, const unsigned char *bytes, size_t size, uint32_t *state) {
+    off_t cut = (off_t)(random_of(state) % (size + 1));
+    int is_good = ftruncate(file, cut) == 0;
+    if (random_of(state) % 4 == 0) {
+        usleep(random_of(state) % 100);
+    }
+    is_good = is_good && ftruncate(file, (off_t)size) == 0;
+    if (random_of(state) % 2 == 0) {
+        is_good = is_good && pwrite(file, bytes, size, 0) == (ssize_t)size;
+    }
+#ifdef FALLOC_FL_PUNCH_HOLE
+    /* Not every file system has holes. */
+    int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    if (fallocate(file, hole, (off_t)(random_of(state) % 4) * 4096, 4096) != 0) {
+        return;
+    }
+#endif
+    if (!is_good) {
+        _exit(1);
+    }
+}
+
+/* Starts the other process, which goes on until it is killed. */
+static inline pid_t start_tearing(void) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child != 0) {
+        return child;
+    }
+    static unsigned char bytes[TORN_FILES][1 << 16];
+    int files[TORN_FILES];
+    size_t sizes[TORN_FILES];
+    uint32_t state = 7;
+    for (int i = 0; i < TORN_FILES; i++) {
+        files[i] = open(path_of(torn_names[i]), O_RDWR);
+        ssize_t size = files[i] < 0 ? -1 : read(files[i], bytes[i], sizeof bytes[i]);
+        if (size <= 0) {
+            _exit(2);
+        }
+        sizes[i] = (size_t)size;
+    }
+    for (;;) {
+        uint32_t at = random_of(&state) % TORN_FILES;
+        tear(files[at], bytes[at], sizes[at], &state);
+    }
+}
+
+/* It was at it to the end. */
+static inline void stop_tearing(pid_t child) {
+    int status = 0;
+    CHECK(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+#endif

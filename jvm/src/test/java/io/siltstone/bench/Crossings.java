@@ -1,5 +1,7 @@
 package io.siltstone.bench;
 
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
 import io.siltstone.Appended;
 import io.siltstone.Fetches;
 import io.siltstone.Index;
@@ -8,7 +10,11 @@ import io.siltstone.Log;
 import io.siltstone.LogOptions;
 import io.siltstone.Origin;
 import io.siltstone.Samples;
+import io.siltstone.SegmentScan;
+import io.siltstone.TierColumns;
+import io.siltstone.TierColumns.Column;
 import io.siltstone.UpTo;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -31,7 +37,10 @@ import org.openjdk.jmh.runner.Runner;
 import org.openjdk.jmh.runner.options.OptionsBuilder;
 import org.openjdk.jmh.runner.options.TimeValue;
 
-/** What calls cost from Java: nanoseconds an operation, the best of seven rounds. */
+/**
+ * What calls cost from Java: nanoseconds an operation, the best of two hundred rounds of 10 ms. A
+ * round is so short that on a machine that others use, too, some are not interrupted.
+ */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
@@ -40,10 +49,22 @@ public class Crossings {
     private static final int WARM = 20_000;
     private static final int PARTITIONS = 64;
 
+    private static final int LOGS = 1000;
+    private static final int SEGMENTS = 100_000;
+    private static final int BATCH_SIZE = 16 << 10;
+    private static final long LOG_SIZE = 128L << 20;
+    /** What a cache of the processor holds. */
+    private static final long WARM_SIZE = 8L << 20;
+
     private Path home;
     private Index index;
     private Log[] logs;
     private Fetches fetches;
+    private TierColumns oneAsRange;
+    private TierColumns oneAsList;
+    private TierColumns many;
+    private MemorySegment segment;
+    private final SegmentScan scan = new SegmentScan(1 << 20, 1 << 20, 0, 8);
 
     /** An index as large as Kafka makes one, and partitions with a batch each. */
     @Setup
@@ -64,6 +85,47 @@ public class Crossings {
             }
             logs[at].setHighWatermark(20);
             fetches.set(at, logs[at], 10, 1 << 20, UpTo.HIGH_WATERMARK, true);
+        }
+    }
+
+    /** Columns of many logs, of which all but the last segments are to be uploaded. */
+    @Setup
+    public void fillColumns() {
+        oneAsRange = columns(1);
+        oneAsRange.of(Column.FIRST_SEGMENT);
+        oneAsRange.of(Column.ELIGIBLE_COUNT);
+        oneAsList = columns(1);
+        oneAsList.of(Column.ELIGIBLE);
+        many = columns(LOGS);
+        many.of(Column.FIRST_SEGMENT);
+        many.of(Column.ELIGIBLE_COUNT);
+        many.of(Column.SUM_BYTES);
+    }
+
+    private static TierColumns columns(int logs) {
+        TierColumns columns = new TierColumns(logs, SEGMENTS);
+        for (int at = 0; at < SEGMENTS; at++) {
+            int number = at % (SEGMENTS / logs);
+            columns.of(Column.BASE_OFFSET).setAtIndex(JAVA_LONG, at, number * 1000L);
+            columns.of(Column.START_BYTES).setAtIndex(JAVA_LONG, at, at * 1_000_000L);
+            columns.of(Column.MAX_TIMESTAMP_MS).setAtIndex(JAVA_LONG, at, number);
+        }
+        for (int at = 0; at < logs; at++) {
+            long end = (long) (at + 1) * SEGMENTS / logs;
+            columns.of(Column.SEGMENT_END).setAtIndex(JAVA_LONG, at, end);
+            columns.of(Column.LAST_STABLE_OFFSET).setAtIndex(JAVA_LONG, at, Long.MAX_VALUE);
+            columns.of(Column.COPIED_OFFSET).setAtIndex(JAVA_LONG, at, 39_999);
+        }
+        return columns;
+    }
+
+    /** The bytes of a segment, in memory of the host, of one idempotent producer. */
+    @Setup
+    public void fillSegment() {
+        segment = Arena.ofAuto().allocate(LOG_SIZE);
+        for (int at = 0; at < LOG_SIZE / BATCH_SIZE; at++) {
+            MemorySegment batch = Samples.large(at, 7, at, BATCH_SIZE);
+            segment.asSlice((long) at * BATCH_SIZE, BATCH_SIZE).copyFrom(batch);
         }
     }
 
@@ -121,19 +183,59 @@ public class Crossings {
         return size;
     }
 
+    /** What is to be uploaded of 100,000 segments of one log: where it begins, and how many. */
+    @Benchmark
+    public void eligibleAsRange() {
+        oneAsRange.decide(1, SEGMENTS, 0, 1000);
+    }
+
+    /** The same with an answer for each segment. */
+    @Benchmark
+    public void eligibleAsList() {
+        oneAsList.decide(1, SEGMENTS, 0, 1000);
+    }
+
+    /** Of 100,000 segments of 1000 logs: where it begins, how many and how large. */
+    @Benchmark
+    public void eligibleOfManyLogs() {
+        many.decide(LOGS, SEGMENTS, 0, 1000);
+    }
+
+    /** All that a segment of 128 MiB tells, from 16 KiB batches in the host's memory. */
+    @Benchmark
+    public long recover() {
+        scan.run(segment, 0);
+        return scan.nextOffset();
+    }
+
+    /** The same of its first 8 MiB, which are in a cache. */
+    @Benchmark
+    public long recoverWarm() {
+        scan.run(segment.asSlice(0, WARM_SIZE), 0);
+        return scan.nextOffset();
+    }
+
     /** Runs all and prints the best round of each. */
     public static void main(String[] arguments) throws Exception {
         var options = new OptionsBuilder().include(Crossings.class.getSimpleName())
                 .forks(1).warmupIterations(3).warmupTime(TimeValue.seconds(1))
-                .measurementIterations(7).measurementTime(TimeValue.seconds(1))
+                .measurementIterations(200).measurementTime(TimeValue.milliseconds(10))
                 .jvmArgsAppend("--enable-native-access=ALL-UNNAMED").build();
         for (RunResult run : new Runner(options).run()) {
             var rounds = run.getBenchmarkResults().iterator().next().getIterationResults();
             double best = rounds.stream()
                     .mapToDouble(round -> round.getPrimaryResult().getScore()).min().orElseThrow();
             String name = run.getParams().getBenchmark();
-            System.out.println(String.format(Locale.ROOT, "best %8.1f ns  %s", best,
-                    Arrays.asList(name.split("\\.")).getLast()));
+            String last = Arrays.asList(name.split("\\.")).getLast();
+            long bytes = switch (last) {
+                case "recover" -> LOG_SIZE;
+                case "recoverWarm" -> WARM_SIZE;
+                default -> 0;
+            };
+            String rate = bytes > 0
+                    ? String.format(Locale.ROOT, ", %.1f GB/s", bytes / best) : "";
+            System.out.println(String.format(Locale.ROOT, "best %10.1f ns  %s%s", best, last,
+                    rate));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What is in remote storage, as `--remote` names it?
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use siltstone::dir::verify::Surroundings;
 use siltstone::io::Storage;
@@ -11,8 +11,8 @@ use siltstone::problem::Problem;
 use siltstone::state::LeaderEpochs;
 use siltstone::tier::check_replica::check_replica;
 use siltstone::tier::{
-    AuxRemote, ObjectLayout, ObjectTarget, RemoteInventory, RemotePartition, RemoteSegment,
-    RemoteSegmentState, highest_remote,
+    AuxRemote, ObjectLayout, ObjectTarget, RemoteInventory, RemotePartition, RemoteParts,
+    RemoteSegment, RemoteSegmentState, highest_remote, read_remote_segments,
 };
 use siltstone::uuid::Uuid;
 use siltstone::{Error, Kind, Result};
@@ -20,6 +20,9 @@ use siltstone::{Error, Kind, Result};
 use crate::location;
 use crate::session::{Session, complain};
 use crate::target::file_name;
+
+/// Segments that are read at a time: an object store takes many questions at once.
+const READERS: usize = 32;
 
 /// An object store and what lies there.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub(crate) struct Remote {
     inventory: RemoteInventory,
     /// The partitions by topic and number: more than one where a topic was made anew.
     by_name: HashMap<(String, i32), Vec<RemotePartition>>,
+    /// What was read ahead of the partitions that were not asked for yet.
+    ahead: Mutex<BTreeMap<RemotePartition, Result<Vec<RemoteSegment>>>>,
 }
 
 impl Remote {
@@ -56,7 +61,7 @@ impl Remote {
             let name = (partition.topic.clone(), partition.partition);
             by_name.entry(name).or_default().push(partition.clone());
         }
-        Ok(Remote { target, layout, inventory, by_name })
+        Ok(Remote { target, layout, inventory, by_name, ahead: Mutex::default() })
     }
 
     /// As the engine takes it.
@@ -85,16 +90,36 @@ impl Remote {
         Ok(first)
     }
 
+    /// Reads the segments of many partitions side by side, for [`finished`](Self::finished) to give
+    /// them one by one; what cannot be read is told there, too.
+    pub(crate) fn read_ahead<'a>(&self, partitions: impl Iterator<Item = &'a RemotePartition>) {
+        let parts: Vec<(&RemotePartition, Vec<&RemoteParts>)> =
+            partitions.map(|partition| (partition, self.whole(partition))).collect();
+        let all: Vec<&RemoteParts> =
+            parts.iter().flat_map(|(_, parts)| parts.iter().copied()).collect();
+        let mut results =
+            read_remote_segments(&*self.target, &self.layout, &all, READERS).into_iter();
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        for (partition, parts) in parts {
+            let own: Vec<_> = results.by_ref().take(parts.len()).collect();
+            ahead.insert(partition.clone(), finished_of(own));
+        }
+    }
+
     /// The segments of a partition whose copy was finished: nobody can read of others. What lacks a
     /// part by the listing is not looked into.
     pub(crate) fn finished(&self, partition: &RemotePartition) -> Result<Vec<RemoteSegment>> {
+        let ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner).remove(partition);
+        ahead.unwrap_or_else(|| {
+            let parts = self.whole(partition);
+            finished_of(read_remote_segments(&*self.target, &self.layout, &parts, READERS))
+        })
+    }
+
+    /// The segments of a partition that lack no part by the listing.
+    fn whole(&self, partition: &RemotePartition) -> Vec<&RemoteParts> {
         let parts = self.inventory.partitions.get(partition).into_iter().flatten();
-        let whole = parts.filter(|parts| parts.missing().next().is_none());
-        let read = whole.map(|parts| parts.segment(&*self.target, &self.layout));
-        let mut segments = read.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
-        // A part may have gone since.
-        segments.retain(|segment| segment.state == RemoteSegmentState::CopyFinished);
-        Ok(segments)
+        parts.filter(|parts| parts.missing().next().is_none()).collect()
     }
 
     /// The last offset of a partition that is copied, as its own leader epochs and its end have it;
@@ -136,4 +161,13 @@ impl Remote {
         problems.extend(check_replica(storage, dir, start, &segments, &self.of_aux())?);
         Ok(problems)
     }
+}
+
+/// The segments that are whole, or the first error.
+fn finished_of(read: Vec<Result<Option<RemoteSegment>>>) -> Result<Vec<RemoteSegment>> {
+    let mut segments =
+        read.into_iter().filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
+    // A part may have gone since.
+    segments.retain(|segment| segment.state == RemoteSegmentState::CopyFinished);
+    Ok(segments)
 }

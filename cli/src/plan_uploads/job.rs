@@ -7,7 +7,7 @@ use siltstone::dir::files::{LOG_START_FILE, REPLICATION_FILE, read_offsets};
 use siltstone::dir::settings::is_never_remote;
 use siltstone::log::read_topic_id;
 use siltstone::state::OffsetCheckpoint;
-use siltstone::tier::{ColdLog, ColdOptions, CopyLag};
+use siltstone::tier::{ColdLog, ColdOptions, CopyLag, RemotePartition};
 use siltstone::{Error, Kind, Result};
 
 use super::{Plan, PlanUploadsArgs};
@@ -33,8 +33,14 @@ pub(super) fn plan(args: &PlanUploadsArgs, session: &Session) -> Result<(Vec<Pla
         checkpoints: BTreeMap::new(),
         now_ms: args.now_ms.unwrap_or_else(time::now_ms),
     };
+    let partitions: Vec<PartitionDir> =
+        partitions.into_iter().filter(|dir| is_one || dir.is_live()).collect();
+    if let Some(remote) = &job.remote {
+        let uploads = |dir: &PartitionDir| job.uploads(remote, dir).ok().flatten();
+        remote.read_ahead(partitions.iter().filter_map(uploads));
+    }
     let mut plans = Vec::new();
-    for dir in partitions.into_iter().filter(|dir| is_one || dir.is_live()) {
+    for dir in partitions {
         match job.plan(dir) {
             Ok(plan) => plans.push(plan),
             // Deleted since the directory was listed.
@@ -108,19 +114,16 @@ impl Job<'_> {
         let mut log = ColdLog::list(storage, &dir.path)?;
         let part = self.part(&dir)?;
         let (high_watermark, log_start) = self.offsets(&dir)?;
-        let copied_offset = match (&self.remote, &dir.folder) {
-            (Some(remote), Some(folder)) => {
-                let topic_id = read_topic_id(storage, &dir.path)?;
-                match remote.find(folder, topic_id)? {
-                    Some(partition) => {
-                        let end = log.facts.read_end(storage, self.session.maps)?;
-                        let end = end.map_or(0, |end| end.end_offset);
-                        remote.copied_offset(partition, &log.epochs, end)?
-                    }
-                    None => -1,
+        let copied_offset = match &self.remote {
+            Some(remote) => match self.uploads(remote, &dir)? {
+                Some(partition) => {
+                    let end = log.facts.read_end(storage, self.session.maps)?;
+                    let end = end.map_or(0, |end| end.end_offset);
+                    remote.copied_offset(partition, &log.epochs, end)?
                 }
-            }
-            _ => self.args.highest_remote_offset.unwrap_or(-1),
+                None => -1,
+            },
+            None => self.args.highest_remote_offset.unwrap_or(-1),
         };
         let options = ColdOptions {
             high_watermark: self.args.high_watermark.or(high_watermark),
@@ -135,6 +138,16 @@ impl Job<'_> {
         };
         let answer = log.look(storage, &options)?;
         Ok(Plan { dir, log, answer, copied_offset, apart: part.apart, is_remote: part.is_remote })
+    }
+
+    /// What was uploaded of a partition.
+    fn uploads<'r>(
+        &self,
+        remote: &'r Remote,
+        dir: &PartitionDir,
+    ) -> Result<Option<&'r RemotePartition>> {
+        let Some(folder) = &dir.folder else { return Ok(None) };
+        remote.find(folder, read_topic_id(self.session.storage(), &dir.path)?)
     }
 
     /// What the settings say of the partition's topic.

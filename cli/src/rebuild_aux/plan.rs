@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use siltstone::dir::files::{LOG_START_FILE, read_offsets};
 use siltstone::io::Storage;
 use siltstone::log::{FolderKind, FolderName, Inventory, read_topic_id};
-use siltstone::state::OffsetCheckpoint;
 use siltstone::tier::{RemotePartition, RemoteSegment};
 use siltstone::{Error, Kind, Result};
 
@@ -61,12 +60,25 @@ impl Step {
     }
 }
 
-impl Plan<'_> {
+/// A replica that may be rebuilt, before what was uploaded of it is read.
+struct Look<'a> {
+    partition: PartitionDir,
+    is_named: bool,
+    /// Bytes of its logs.
+    size_bytes: u64,
+    /// Where its last segment begins.
+    last_base: i64,
+    /// Where the checkpoint says that its log starts.
+    line: i64,
+    uploads: Result<Option<&'a RemotePartition>>,
+}
+
+impl<'a> Plan<'a> {
     /// All replicas that were named, else the empty ones that remote storage knows. One that had
     /// later records than were uploaded is not empty: its end would go back. A replica that cannot
     /// be looked at is a step that fails; the others go on.
     pub(super) fn steps(&self) -> Result<Vec<Step>> {
-        let mut steps = Vec::new();
+        let mut looks = Vec::new();
         let mut found = BTreeSet::new();
         for home in self.dirs {
             let starts = read_offsets(self.storage, home, LOG_START_FILE)?;
@@ -79,28 +91,35 @@ impl Plan<'_> {
                     continue;
                 }
                 found.insert(partition.name.clone());
-                match self.step(&partition, folder, is_named, &starts) {
-                    Ok(step) => steps.extend(step),
+                let line = starts.get(&folder.topic, folder.partition).unwrap_or(0);
+                match self.look(&partition, folder, is_named, line) {
+                    Ok(look) => looks.extend(look.map(Ok)),
                     // Deleted since the directory was listed.
                     Err(error) if error.kind() == Kind::NotFound && !is_named => {}
-                    Err(error) => steps.push(Step::new(&partition, 0, Err(error.into()))),
+                    Err(error) => looks.push(Err(Step::new(&partition, 0, Err(error.into())))),
                 }
             }
         }
         for name in self.named.iter().filter(|name| !found.contains(*name)) {
-            steps.push(self.new_step(name)?);
+            looks.push(Ok(self.new_look(name)?));
         }
-        Ok(steps)
+        let uploads = |look: &Look<'a>| look.uploads.as_ref().ok().copied().flatten();
+        self.remote.read_ahead(looks.iter().flatten().filter_map(uploads));
+        let step = |look: std::result::Result<Look<'a>, Step>| match look {
+            Ok(look) => self.step(look),
+            Err(failed) => Some(failed),
+        };
+        Ok(looks.into_iter().filter_map(step).collect())
     }
 
     /// A replica that is there; `None` for one that is to be left alone.
-    fn step(
+    fn look(
         &self,
         partition: &PartitionDir,
         folder: &FolderName,
         is_named: bool,
-        starts: &OffsetCheckpoint,
-    ) -> Result<Option<Step>> {
+        line: i64,
+    ) -> Result<Option<Look<'a>>> {
         // What is wrong with the folder of a topic that was never uploaded is no concern here.
         if !is_named && matches!(self.remote.find(folder, None), Ok(None)) {
             return Ok(None);
@@ -116,18 +135,13 @@ impl Plan<'_> {
         if !is_named && matches!(uploads, Ok(None)) {
             return Ok(None);
         }
-        let line = starts.get(&folder.topic, folder.partition).unwrap_or(0);
-        let begins_behind = self.begins_behind(uploads, line);
+        let partition = partition.clone();
         let last_base = inventory.segments.keys().next_back().copied().unwrap_or(0);
-        let goes_back = begins_behind.as_ref().is_ok_and(|(segment, _)| {
-            last_base.checked_sub(1).is_some_and(|last| segment.end_offset < last)
-        });
-        let is_wanted = is_named || !goes_back;
-        Ok(is_wanted.then(|| Step::new(partition, size_bytes, begins_behind)))
+        Ok(Some(Look { partition, is_named, size_bytes, last_base, line, uploads }))
     }
 
     /// A replica that is not there yet.
-    fn new_step(&self, name: &str) -> Result<Step> {
+    fn new_look(&self, name: &str) -> Result<Look<'a>> {
         let no_name = || {
             let why = format!("--partition {name}: not a topic and a partition");
             Error::new(Kind::InvalidArgument, why)
@@ -137,7 +151,17 @@ impl Plan<'_> {
         let folder = partition.folder.clone().filter(|folder| folder.kind == FolderKind::Live);
         let folder = folder.filter(|_| partition.name == name).ok_or_else(no_name)?;
         let uploads = self.remote.find(&folder, None);
-        Ok(Step::new(&partition, 0, self.begins_behind(uploads, 0)))
+        Ok(Look { partition, is_named: true, size_bytes: 0, last_base: 0, line: 0, uploads })
+    }
+
+    /// What is to be done about a replica; `None` where its end would go back and nobody named it.
+    fn step(&self, look: Look<'a>) -> Option<Step> {
+        let begins_behind = self.begins_behind(look.uploads, look.line);
+        let goes_back = begins_behind.as_ref().is_ok_and(|(segment, _)| {
+            look.last_base.checked_sub(1).is_some_and(|last| segment.end_offset < last)
+        });
+        let is_wanted = look.is_named || !goes_back;
+        is_wanted.then(|| Step::new(&look.partition, look.size_bytes, begins_behind))
     }
 
     /// What a replica begins behind; `line` is where the checkpoint says that its log starts.

@@ -32,6 +32,7 @@ pub mod metadata_codec;
 pub mod metadata_log;
 pub mod object_source;
 pub mod read;
+mod read_many;
 pub mod remote_metadata;
 pub mod remote_segment;
 pub mod scan;
@@ -77,6 +78,7 @@ pub use metadata_codec::{RemoteMetadataRecord, metadata_partition};
 pub use metadata_log::{MetadataLogReport, read_metadata_log};
 pub use object_source::ObjectSource;
 pub use read::{RemotePlace, RemoteRead, remote_read};
+pub use read_many::read_remote_segments;
 pub use remote_metadata::RemoteMetadata;
 pub use remote_segment::{
     PartitionDelete, PartitionDeleteState, RemotePartition, RemoteSegment, RemoteSegmentId,

@@ -208,9 +208,9 @@ impl Cluster {
         self.advance();
     }
 
-    /// A replica that stopped gets an empty disk. It will register as a new incarnation that did not
-    /// stop cleanly, and the controller takes it out of the in-sync replicas before that, the last
-    /// one, too: nobody can lead then, and nothing is lost that the other replica lacks.
+    /// A replica that stopped gets an empty disk. It will register as a new incarnation that did
+    /// not stop cleanly, and the controller takes it out of the in-sync replicas before that, the
+    /// last one, too: nobody can lead then, and nothing is lost that the other replica lacks.
     // spec: replication 4.4, 4.5
     pub(crate) fn replace(&mut self, number: usize, broken: Broken) {
         self.replicas[number] = Replica { up: false, ..Replica::empty() };

@@ -45,8 +45,10 @@ pub fn list_uploads<'a>(
     answers.extend((0u32..).zip(logs).map(|(log, view)| {
         let answer = view.candidates(now_ms);
         let slots = answer.slots();
-        if !slots.is_empty() {
-            list.push(log, answer.first, view.bases.get(slots.start..=slots.end));
+        if !slots.is_empty()
+            && let Some(offsets) = view.bases.get(slots.start..=slots.end)
+        {
+            list.push(log, answer.first, offsets);
         }
         answer
     }));
@@ -99,8 +101,7 @@ impl UploadList {
         self.runs.clear();
     }
 
-    fn push(&mut self, log: u32, first_slot: u32, offsets: Option<&[i64]>) {
-        let offsets = offsets.unwrap_or_default();
+    fn push(&mut self, log: u32, first_slot: u32, offsets: &[i64]) {
         self.offsets.extend_from_slice(offsets);
         self.runs.push(Run { log, first_slot, offset_count: offsets.len() });
     }

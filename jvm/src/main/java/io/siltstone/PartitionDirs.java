@@ -3,12 +3,7 @@ package io.siltstone;
 import java.lang.foreign.Arena;
 
 /** Partitions that a broker would load, by directory and name. */
-public final class PartitionDirs extends Rows {
-    private static final long DIR = Layouts.at(DirLayouts.PARTITION_DIR, "dir");
-    private static final long TOPIC = Layouts.at(DirLayouts.PARTITION_DIR, "topic");
-    private static final long PARTITION = Layouts.at(DirLayouts.PARTITION_DIR, "partition");
-    private static final long LOG_START_OFFSET =
-            Layouts.at(DirLayouts.PARTITION_DIR, "log_start_offset");
+public final class PartitionDirs extends PartitionRows {
     private static final long LOG_SIZE_BYTES =
             Layouts.at(DirLayouts.PARTITION_DIR, "log_size_bytes");
     private static final long FLAGS = Layouts.at(DirLayouts.PARTITION_DIR, "flags");
@@ -21,26 +16,6 @@ public final class PartitionDirs extends Rows {
     /** Room for so many, in memory of an arena. */
     public PartitionDirs(Arena arena, int capacity) {
         super(DirLayouts.PARTITION_DIR, arena, capacity);
-    }
-
-    /** The number of its log directory, as they were given. */
-    public int dir(int row) {
-        return intAt(row, DIR);
-    }
-
-    /** The topic. */
-    public String topic(int row) {
-        return textAt(row, TOPIC);
-    }
-
-    /** The number of the partition. */
-    public int partition(int row) {
-        return intAt(row, PARTITION);
-    }
-
-    /** Where the log starts, by the checkpoint; -1 where it says none. */
-    public long logStartOffset(int row) {
-        return longAt(row, LOG_START_OFFSET);
     }
 
     /** The size of its segments. */

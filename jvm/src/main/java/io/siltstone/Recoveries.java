@@ -3,14 +3,9 @@ package io.siltstone;
 import java.lang.foreign.Arena;
 
 /** What came of the partitions that were recovered, by directory and name. */
-public final class Recoveries extends Rows {
-    private static final long DIR = Layouts.at(DirLayouts.RECOVERY, "dir");
-    private static final long TOPIC = Layouts.at(DirLayouts.RECOVERY, "topic");
-    private static final long PARTITION = Layouts.at(DirLayouts.RECOVERY, "partition");
+public final class Recoveries extends PartitionRows {
     private static final long OUTCOME = Layouts.at(DirLayouts.RECOVERY, "outcome");
     private static final long STATUS = Layouts.at(DirLayouts.RECOVERY, "status");
-    private static final long LOG_START_OFFSET =
-            Layouts.at(DirLayouts.RECOVERY, "log_start_offset");
     private static final long LOG_END_OFFSET = Layouts.at(DirLayouts.RECOVERY, "log_end_offset");
     private static final long LAST_STABLE_OFFSET =
             Layouts.at(DirLayouts.RECOVERY, "last_stable_offset");
@@ -31,21 +26,6 @@ public final class Recoveries extends Rows {
         super(DirLayouts.RECOVERY, arena, capacity);
     }
 
-    /** The number of the log directory, as they were given. */
-    public int dir(int row) {
-        return intAt(row, DIR);
-    }
-
-    /** The topic, or the name of the folder. */
-    public String topic(int row) {
-        return textAt(row, TOPIC);
-    }
-
-    /** The number of the partition; -1: the folder is none of a partition. */
-    public int partition(int row) {
-        return intAt(row, PARTITION);
-    }
-
     /** What came of it: {@code RECOVERY_} of {@link Codes}. */
     public int outcome(int row) {
         return intAt(row, OUTCOME);
@@ -54,11 +34,6 @@ public final class Recoveries extends Rows {
     /** 0, or the code of a {@link Kind}, of one that could not be read or written. */
     public int status(int row) {
         return intAt(row, STATUS);
-    }
-
-    /** Where the log will start. */
-    public long logStartOffset(int row) {
-        return longAt(row, LOG_START_OFFSET);
     }
 
     /** Where the log will end, exclusive. */

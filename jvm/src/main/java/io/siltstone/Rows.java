@@ -16,8 +16,7 @@ import java.util.Objects;
  */
 public abstract sealed class Rows
         permits AbortedEntries, AbortedTxns, Batches, EnginePartitions, Epochs, Followers,
-                PartitionDirs, Parts, PlanSteps, Problems, Producers, Recoveries, Segments,
-                Works {
+                PartitionRows, Parts, PlanSteps, Problems, Producers, Segments, Works {
     /** Beyond it the JVM would try for long to find the memory. */
     static final int CAPACITY_MAX = 1 << 24;
 

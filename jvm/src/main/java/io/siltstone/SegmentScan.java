@@ -12,17 +12,8 @@ import java.lang.foreign.MemorySegment;
  * as their files have them, and the producers behind the segment. The tables are made once and
  * filled by each walk. One thread at a time should use it.
  */
-public final class SegmentScan extends Struct {
-    private static final long BATCH_COUNT = Layouts.at(EngineLayouts.SCANNED, "batch_count");
+public final class SegmentScan extends Walked {
     private static final long PRODUCER_COUNT = Layouts.at(EngineLayouts.SCANNED, "producer_count");
-    private static final long VALID_BYTES = Layouts.at(EngineLayouts.SCANNED, "valid_bytes");
-    private static final long NEXT_OFFSET = Layouts.at(EngineLayouts.SCANNED, "next_offset");
-    private static final long MAX_TIMESTAMP_MS =
-            Layouts.at(EngineLayouts.SCANNED, "max_timestamp_ms");
-    private static final long OFFSET_INDEX_SIZE_BYTES =
-            Layouts.at(EngineLayouts.SCANNED, "offset_index_size_bytes");
-    private static final long TIME_INDEX_SIZE_BYTES =
-            Layouts.at(EngineLayouts.SCANNED, "time_index_size_bytes");
     private static final long TXN_INDEX_SIZE_BYTES =
             Layouts.at(EngineLayouts.SCANNED, "txn_index_size_bytes");
     private static final long FIRST_UNDECIDED_OFFSET =
@@ -119,39 +110,9 @@ public final class SegmentScan extends Struct {
         return producers;
     }
 
-    /** How many whole batches. */
-    public int batchCount() {
-        return intAt(BATCH_COUNT);
-    }
-
     /** How many producers are known behind the segment. */
     public int producerCount() {
         return intAt(PRODUCER_COUNT);
-    }
-
-    /** Where the walk ended. */
-    public long validBytes() {
-        return longAt(VALID_BYTES);
-    }
-
-    /** The offset behind the last batch. */
-    public long nextOffset() {
-        return longAt(NEXT_OFFSET);
-    }
-
-    /** The latest timestamp; -1 for none. */
-    public long maxTimestampMs() {
-        return longAt(MAX_TIMESTAMP_MS);
-    }
-
-    /** The size of the offset index. */
-    public long offsetIndexSizeBytes() {
-        return longAt(OFFSET_INDEX_SIZE_BYTES);
-    }
-
-    /** The size of the time index. */
-    public long timeIndexSizeBytes() {
-        return longAt(TIME_INDEX_SIZE_BYTES);
     }
 
     /** The size of the transaction index. */

@@ -14,7 +14,7 @@ import java.lang.foreign.StructLayout;
 public abstract sealed class Struct
         permits Appended, Bounds, BuildInfo, DirectRead, EngineStats, FetchState, FetchVerdict,
                 FollowerAction, FollowerEvent, IndexEntry, Isr, Offsets, PartitionEvent,
-                PartitionState, Rebuilt, RemoteRecord, SegmentScan, TimeOffset, Watermark {
+                PartitionState, RemoteRecord, TimeOffset, Walked, Watermark {
     private final MemorySegment memory;
 
     Struct(StructLayout layout, Arena arena) {

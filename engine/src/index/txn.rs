@@ -21,7 +21,7 @@ pub const ENTRY_SIZE: usize = 34;
 /// Entries that are looked at in one piece: they stay in the innermost cache until they are taken.
 const BLOCK: usize = 64;
 
-/// The version that is written.
+/// The version that is written. Others have bits that it has not.
 pub const VERSION: i16 = 0;
 
 /// An entry as it lies in the file.
@@ -225,27 +225,10 @@ impl<'a> TxnEntries<'a> {
         upper_bound: i64,
         found: &mut Vec<AbortedTxn>,
     ) -> bool {
-        self.collect_between(self.ends(), fetch_offset, upper_bound, found)
-    }
-
-    /// The same for who knows the [ends](Self::ends), and need not have the processor fetch them.
-    pub(crate) fn collect_between(
-        &self,
-        (first, last): (i64, i64),
-        fetch_offset: i64,
-        upper_bound: i64,
-        found: &mut Vec<AbortedTxn>,
-    ) -> bool {
-        let final_slot = self.slots.len().saturating_sub(1);
-        let key = |slot| match slot {
-            0 => first,
-            slot if slot == final_slot => last,
-            slot => self.slots.get(slot).map_or(i64::MAX, |raw| raw.last_offset.get()),
-        };
-        let before = fetch_offset.checked_sub(1);
-        let passed = before.and_then(|it| slots::lower_bound(self.slots.len(), it, key));
-        let start = passed.map_or(0, |slot| slot.saturating_add(1));
-        let slots = self.slots.get(start..).unwrap_or_default();
+        let last_offset =
+            |slot| self.slots.get(slot).map_or(i64::MAX, |raw: &RawEntry| raw.last_offset.get());
+        let passed = count_before(self.slots.len(), fetch_offset, last_offset);
+        let slots = self.slots.get(passed..).unwrap_or_default();
         TxnEntries { slots, stray_size: 0 }
             .visit_aborted(fetch_offset, upper_bound, |txn| found.push(txn))
             // Among entries that rise there is none of a refused version.
@@ -256,46 +239,40 @@ impl<'a> TxnEntries<'a> {
     /// that is not damaged. Whoever keeps a file's bytes asks this once.
     #[must_use]
     pub fn is_rising(&self) -> bool {
-        // Without branches in the loop, since the answer is nearly always yes.
-        let mut previous = i64::MIN;
-        let mut is_rising = true;
-        for raw in self.slots {
-            let last_offset = raw.last_offset.get();
-            is_rising &= (last_offset > previous) & !raw.is_refused();
-            previous = last_offset;
+        self.is_plain(-1) || {
+            let mut pairs = self.slots.iter().zip(self.slots.iter().skip(1));
+            pairs.all(|(one, next)| one.last_offset.get() < next.last_offset.get())
+                && !self.slots.iter().any(RawEntry::is_refused)
         }
-        is_rising
-    }
-
-    /// The last offsets of the first and of the last entry.
-    pub(crate) fn ends(&self) -> (i64, i64) {
-        let last_offset = |raw: Option<&RawEntry>| raw.map_or(0, |raw| raw.last_offset.get());
-        (last_offset(self.slots.first()), last_offset(self.slots.last()))
-    }
-
-    /// Whether first offsets rise from entry to entry, too: not where a long transaction was
-    /// aborted before a short one within it.
-    pub(crate) fn has_rising_starts(&self) -> bool {
-        let pairs = self.slots.iter().zip(self.slots.iter().skip(1));
-        // Without branches in the loop, since the answer is nearly always yes.
-        pairs.fold(true, |rises, (one, next)| {
-            rises & (one.first_offset.get() < next.first_offset.get())
-        })
     }
 
     /// Whether nothing is wrong with the entries in themselves: they [rise](Self::is_rising), are
     /// of the version that is written, and none ends before the segment's base. One look at each.
     #[must_use]
     pub fn is_sound(&self, base_offset: i64) -> bool {
-        // Without branches in the loop, since the answer is nearly always yes.
-        let mut previous = base_offset.saturating_sub(1);
-        let mut is_sound = true;
-        for raw in self.slots {
-            let last_offset = raw.last_offset.get();
-            is_sound &= (last_offset > previous) & (raw.version.get() == VERSION);
-            previous = last_offset;
+        if base_offset >= 0 {
+            return self.is_plain(base_offset - 1);
         }
-        is_sound
+        let is_written = |raw: &RawEntry| raw.version.get() == VERSION;
+        let first_end = self.slots.first().map_or(i64::MAX, |first| first.last_offset.get());
+        first_end >= base_offset && self.is_rising() && self.slots.iter().all(is_written)
+    }
+
+    /// Whether the entries are as in nearly every file: of the version that is written, with last
+    /// offsets that are not negative and rise from above `before`, which is -1 or more.
+    fn is_plain(&self, before: i64) -> bool {
+        // No branch in the loop, and few instructions: what is asked of all is in the bits. Among
+        // numbers from -1 on a difference does not overflow, and is negative where they rise.
+        let (mut versions, mut ends, mut steps) = (VERSION, 0, -1);
+        let mut previous = before;
+        for raw in self.slots {
+            let end = raw.last_offset.get();
+            versions |= raw.version.get();
+            ends |= end;
+            steps &= previous.wrapping_sub(end);
+            previous = end;
+        }
+        (versions == VERSION) & (ends >= 0) & (steps < 0)
     }
 
     /// How many entries stay when the log is cut at `offset`: those before the first that ends at
@@ -329,6 +306,14 @@ impl<'a> TxnEntries<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// How many of `count` entries end before `offset`, where their last offsets rise.
+#[inline]
+pub(crate) fn count_before(count: usize, offset: i64, last_offset: impl Fn(usize) -> i64) -> usize {
+    let before = offset.checked_sub(1);
+    let passed = before.and_then(|before| slots::lower_bound(count, before, last_offset));
+    passed.map_or(0, |slot| slot.saturating_add(1))
 }
 
 fn refused(slot: usize, raw: &RawEntry) -> Error {
@@ -483,6 +468,38 @@ mod tests {
             assert_eq!(TxnEntries::new(&bytes).is_rising(), is_rising);
         }
         assert!(TxnEntries::new(&[]).is_rising());
+    }
+
+    #[test]
+    fn entries_are_sound_when_they_rise_from_the_base_on_and_are_of_the_version_written() {
+        let bytes = |ends: &[i64]| -> Vec<u8> {
+            ends.iter().flat_map(|end| txn(1, 0, *end, 0).encode()).collect()
+        };
+        for (ends, base, is_sound, is_rising) in [
+            (&[][..], 5, true, true),
+            (&[5, 6, i64::MAX], 5, true, true),
+            (&[5, 6], 6, false, true),
+            (&[5, 5], 0, false, false),
+            (&[6, 5, 7], 0, false, false),
+            (&[-1, 5], 0, false, true),
+            (&[-1, 5], -1, true, true),
+            (&[-2, 5], -1, false, true),
+            (&[i64::MIN, -1, i64::MAX], i64::MIN, true, true),
+            (&[i64::MAX, i64::MIN], 0, false, false),
+            (&[0, i64::MAX, -5], 0, false, false),
+        ] {
+            let bytes = bytes(ends);
+            let entries = TxnEntries::new(&bytes);
+            let found = (entries.is_sound(base), entries.is_rising());
+            assert_eq!(found, (is_sound, is_rising), "{ends:?} {base}");
+        }
+        let mut later = bytes(&[5, 6]);
+        later[35] = 1;
+        let later = TxnEntries::new(&later);
+        assert_eq!(
+            (later.is_sound(0), later.is_sound(-1), later.is_rising()),
+            (false, false, true)
+        );
     }
 
     #[test]

@@ -7,9 +7,6 @@ use super::view::RemoteView;
 use crate::error::Result;
 use crate::index::AbortedTxn;
 
-/// Room for so many entries of one fetch: 1 KiB.
-const FEW: usize = 32;
-
 /// The aborted transactions that a fetch from `fetch_offset` to before `upper_bound` must know,
 /// that begins in `segment`: by first offset and producer id.
 ///
@@ -25,7 +22,7 @@ pub fn remote_aborted_transactions(
     fetch_offset: i64,
     upper_bound: i64,
 ) -> Result<Vec<AbortedTxn>> {
-    let mut found = room(segment);
+    let mut found = Vec::new();
     collect_remote_aborted(view, segment, fetch_offset, upper_bound, &mut found)?;
     Ok(found)
 }
@@ -38,16 +35,11 @@ pub(super) fn aborted_with(
     fetch_offset: i64,
     upper_bound: i64,
 ) -> Result<Vec<AbortedTxn>> {
-    let mut found = room(segment);
+    let mut found = Vec::new();
     let mut search = Search::new(view, fetch_offset, upper_bound, &mut found);
     let is_over = !segment.is_txn_index_empty && search.take_of(indexes)?;
     search.run(segment, is_over)?;
     Ok(found)
-}
-
-/// A fetch seldom meets more, and a vector that grows moves what it has.
-fn room(segment: &RemoteSegment) -> Vec<AbortedTxn> {
-    Vec::with_capacity(if segment.is_txn_index_empty { 0 } else { FEW })
 }
 
 /// The same into memory that is used again: what was in `found` goes.

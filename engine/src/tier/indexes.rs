@@ -10,34 +10,12 @@ use std::sync::{Arc, OnceLock};
 use super::layout::{ObjectLayout, SegmentPart};
 use super::remote_segment::RemoteSegment;
 use super::target::ObjectTarget;
+use super::txn_list::{self, TxnList};
 use crate::error::{Error, Kind, Result};
-use crate::index::{AbortedTxn, OffsetEntries, TimeEntries, TxnEntries};
+use crate::index::{AbortedTxn, OffsetEntries, TimeEntries};
 
 /// No side file is larger.
 pub const INDEX_BYTES_MAX: u64 = 1 << 30;
-
-/// How the entries of a transaction index lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct TxnOrder {
-    is_empty: bool,
-    /// Last offsets rise, and no entry is of a version that Kafka refuses.
-    rises: bool,
-    /// First offsets rise, too.
-    starts_rise: bool,
-    /// The last offsets of the first and of the last entry.
-    ends: (i64, i64),
-}
-
-impl TxnOrder {
-    fn of(entries: TxnEntries<'_>) -> Self {
-        TxnOrder {
-            is_empty: entries.is_empty(),
-            rises: entries.is_rising(),
-            starts_rise: entries.has_rising_starts(),
-            ends: entries.ends(),
-        }
-    }
-}
 
 /// The offset, time and transaction index of one remote segment.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,9 +23,7 @@ pub struct SegmentIndexes {
     base_offset: i64,
     offset_index: Vec<u8>,
     time_index: Vec<u8>,
-    transaction_index: Vec<u8>,
-    /// Asked once, so that a look-up may pass over entries.
-    transactions: TxnOrder,
+    transactions: TxnList,
     /// Read of the log when it is first asked for.
     last_batch_offset: OnceLock<i64>,
 }
@@ -62,13 +38,11 @@ impl SegmentIndexes {
         time_index: Vec<u8>,
         transaction_index: Vec<u8>,
     ) -> Self {
-        let transactions = TxnOrder::of(TxnEntries::new(&transaction_index));
         SegmentIndexes {
             base_offset,
             offset_index,
             time_index,
-            transaction_index,
-            transactions,
+            transactions: TxnList::new(transaction_index),
             last_batch_offset: OnceLock::new(),
         }
     }
@@ -81,7 +55,7 @@ impl SegmentIndexes {
     pub fn sanity_check(&self) -> Result<()> {
         check_part(SegmentPart::OffsetIndex, self.base_offset, &self.offset_index)?;
         check_part(SegmentPart::TimeIndex, self.base_offset, &self.time_index)?;
-        check_part(SegmentPart::TransactionIndex, self.base_offset, &self.transaction_index)
+        self.transactions.sanity_check(self.base_offset)
     }
 
     /// The segment's first offset.
@@ -102,17 +76,18 @@ impl SegmentIndexes {
         TimeEntries::new(&self.time_index, self.base_offset)
     }
 
-    /// The entries of the transaction index.
+    /// How many entries the transaction index has.
     #[must_use]
-    pub fn transaction_entries(&self) -> TxnEntries<'_> {
-        TxnEntries::new(&self.transaction_index)
+    pub fn transaction_count(&self) -> usize {
+        self.transactions.count()
     }
 
     /// Bytes of the three files.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
-        let files = [&self.offset_index, &self.time_index, &self.transaction_index];
-        files.iter().map(|file| u64::try_from(file.len()).unwrap_or(u64::MAX)).sum()
+        let files =
+            [self.offset_index.len(), self.time_index.len(), self.transactions.size_bytes()];
+        files.into_iter().map(|size| u64::try_from(size).unwrap_or(u64::MAX)).sum()
     }
 
     /// The byte of the log from which a scan meets `offset`.
@@ -152,18 +127,12 @@ impl SegmentIndexes {
         upper_bound: i64,
         found: &mut Vec<AbortedTxn>,
     ) -> Result<bool> {
-        let entries = self.transaction_entries();
-        let TxnOrder { is_empty, rises, ends, .. } = self.transactions;
-        // Where nothing lies before the fetch there is nothing to pass over.
-        if is_empty || ends.0 >= fetch_offset || !rises {
-            return entries.collect_aborted(fetch_offset, upper_bound, found);
-        }
-        Ok(entries.collect_between(ends, fetch_offset, upper_bound, found))
+        self.transactions.collect_aborted(fetch_offset, upper_bound, found)
     }
 
     /// Whether [`collect_aborted`](Self::collect_aborted) adds by rising first offset.
     pub(super) fn collects_in_order(&self) -> bool {
-        self.transactions.starts_rise
+        self.transactions.collects_in_order()
     }
 }
 
@@ -182,15 +151,7 @@ pub(super) fn check_part(part: SegmentPart, base_offset: i64, bytes: &[u8]) -> R
         SegmentPart::TimeIndex => {
             TimeEntries::new(bytes, base_offset).sanity_check().map_err(of("time index"))
         }
-        SegmentPart::TransactionIndex => {
-            let entries = TxnEntries::new(bytes);
-            if entries.stray_size_bytes() != 0 {
-                let stray = entries.stray_size_bytes();
-                let message = format!("{stray} bytes behind the last whole entry");
-                return Err(Error::corrupt(message).context("transaction index"));
-            }
-            entries.sanity_check(base_offset).map_err(of("transaction index"))
-        }
+        SegmentPart::TransactionIndex => txn_list::check(bytes, base_offset),
         SegmentPart::Log | SegmentPart::ProducerSnapshot | SegmentPart::LeaderEpochs => Ok(()),
     }
 }
@@ -201,7 +162,7 @@ impl std::fmt::Debug for SegmentIndexes {
             .field("base_offset", &self.base_offset)
             .field("offset_entries", &self.offset_entries().count())
             .field("time_entries", &self.time_entries().count())
-            .field("transaction_entries", &self.transaction_entries().count())
+            .field("transaction_entries", &self.transactions.count())
             .finish()
     }
 }
@@ -316,8 +277,12 @@ mod tests {
         };
         assert!(check(&|it| it.offset_index.truncate(7)).starts_with("offset index"));
         assert!(check(&|it| it.time_index.truncate(13)).starts_with("time index"));
-        assert!(check(&|it| it.transaction_index.truncate(33)).starts_with("transaction index"));
-        assert!(check(&|it| it.transaction_index[0] = 1).starts_with("transaction index"));
+        let entry = txn(100, 105).encode();
+        let later_version = [&[1], entry.get(1..).unwrap_or_default()].concat();
+        for bytes in [entry.get(..33).unwrap_or_default(), &later_version] {
+            let message = check(&|it| it.transactions = TxnList::new(bytes.to_vec()));
+            assert!(message.starts_with("transaction index"), "{message}");
+        }
         assert!(check(&|it| it.base_offset = 200).starts_with("transaction index"));
         assert!(check(&|it| it.offset_index[16] = 0xff).starts_with("offset index"));
         let empty = SegmentIndexes::new(5, Vec::new(), Vec::new(), Vec::new());

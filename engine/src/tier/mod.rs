@@ -45,6 +45,7 @@ pub mod target;
 mod test_store;
 pub mod timestamp;
 pub mod topic_rules;
+mod txn_list;
 pub mod upload;
 pub mod upload_lag;
 pub mod upload_parts;

@@ -48,6 +48,7 @@ pub mod topic_rules;
 mod txn_list;
 pub mod upload;
 pub mod upload_lag;
+pub mod upload_list;
 pub mod upload_parts;
 pub mod view;
 
@@ -85,9 +86,7 @@ pub use remote_segment::{
     PartitionDelete, PartitionDeleteState, RemotePartition, RemoteSegment, RemoteSegmentId,
     RemoteSegmentState, RemoteSegmentUpdate, SegmentSnapshot,
 };
-pub use scan::{
-    UploadCandidate, UploadList, UploadTable, list_uploads, oldest_first, scan_uploads,
-};
+pub use scan::{UploadTable, list_uploads, oldest_first, scan_uploads};
 pub use segment_reading::SegmentReading;
 pub use share_ranges::{AcquiredRange, acquired_byte_ranges, batch_headers};
 pub use size_budget::{SizeBreach, SizeBudget, SizeRetention, size_budget};
@@ -96,5 +95,6 @@ pub use timestamp::{RemoteTimestamp, remote_offset_for_timestamp};
 pub use topic_rules::{ConfigRefusal, RemoteTasks, RemoteTopicConfig, check_topic_config};
 pub use upload::{UploadHost, UploadRun, Uploader, delete_parts, put_parts, run_uploads};
 pub use upload_lag::{UploadLag, upload_lag};
+pub use upload_list::{UploadCandidate, UploadList};
 pub use upload_parts::{PrepareError, UploadAs, UploadParts, prepare_upload};
 pub use view::{LocalTransactions, NoLocalSegments, RemoteView};

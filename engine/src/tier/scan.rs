@@ -1,26 +1,14 @@
 //! What is to be uploaded of all logs? One pass over columns, into buffers of the caller's.
 //!
 //! An answer costs a few binary searches a log, however many segments wait; only with a copy lag it
-//! looks at one after another up to the first that is not due. A list costs a copy of their base
+//! looks at one after another up to the first that is not due. A list costs a look at their base
 //! offsets. Nothing is allocated where the buffers have room.
 
 use std::ops::Range;
 
 use super::candidates::{DamagedSegment, UploadAnswer, UploadView};
+use super::upload_list::UploadList;
 use crate::log::columns::SegmentColumns;
-
-/// A segment that is to be uploaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UploadCandidate {
-    /// Which of the logs, from 0.
-    pub log: u32,
-    /// Which segment of the log, from 0.
-    pub slot: u32,
-    /// The segment's first offset.
-    pub base_offset: i64,
-    /// The first offset of the segment behind it: the candidate's end, exclusive.
-    pub next_offset: i64,
-}
 
 /// Answers for each log, in place of what `answers` held.
 pub fn scan_uploads<'a>(
@@ -52,59 +40,6 @@ pub fn list_uploads<'a>(
         }
         answer
     }));
-}
-
-/// The candidates of many logs: by log, and in the order in which they must be uploaded.
-///
-/// Eight bytes a candidate: what follows from its neighbours is made when it is looked at.
-#[derive(Debug, Default)]
-pub struct UploadList {
-    /// Of each log with candidates their base offsets, and the end of the last one.
-    offsets: Vec<i64>,
-    runs: Vec<Run>,
-}
-
-/// The candidates of one log.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    log: u32,
-    first_slot: u32,
-    offset_count: usize,
-}
-
-impl UploadList {
-    /// How many candidates there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.offsets.len().saturating_sub(self.runs.len())
-    }
-
-    /// The candidates.
-    pub fn iter(&self) -> impl Iterator<Item = UploadCandidate> {
-        let mut offsets = &*self.offsets;
-        self.runs.iter().flat_map(move |run| {
-            let Run { log, first_slot, offset_count } = *run;
-            let (own, behind) = offsets.split_at_checked(offset_count).unwrap_or_default();
-            offsets = behind;
-            let pairs = own.iter().zip(own.iter().skip(1));
-            (first_slot..).zip(pairs).map(move |(slot, (base, next))| UploadCandidate {
-                log,
-                slot,
-                base_offset: *base,
-                next_offset: *next,
-            })
-        })
-    }
-
-    fn clear(&mut self) {
-        self.offsets.clear();
-        self.runs.clear();
-    }
-
-    fn push(&mut self, log: u32, first_slot: u32, offsets: &[i64]) {
-        self.offsets.extend_from_slice(offsets);
-        self.runs.push(Run { log, first_slot, offset_count: offsets.len() });
-    }
 }
 
 /// Puts the numbers of the logs that have candidates into `order`, in place of what it held, those
@@ -199,6 +134,7 @@ mod tests {
     use crate::log::columns::{SegmentRow, UNKNOWN_TIMESTAMP_MS};
     use crate::problem::Code;
     use crate::tier::candidates::NotEligible;
+    use crate::tier::upload_list::UploadCandidate;
 
     /// A table of logs of four segments with 100 bytes each; of each log the offset that is copied
     /// and the timestamp of its segments.
@@ -253,9 +189,7 @@ mod tests {
         let table = table(&[(-1, 5); 50]);
         let (mut answers, mut list) = (Vec::with_capacity(50), UploadList::default());
         list_uploads(table.views(), 0, &mut answers, &mut list);
-        let places = |answers: &Vec<_>, list: &UploadList| {
-            (answers.as_ptr(), list.offsets.as_ptr(), list.runs.as_ptr())
-        };
+        let places = |answers: &Vec<_>, list: &UploadList| (answers.as_ptr(), list.places());
         let first = places(&answers, &list);
         for _ in 0..3 {
             list_uploads(table.views(), 0, &mut answers, &mut list);

@@ -128,7 +128,7 @@ impl JavaOrder {
     /// Takes note that `id` was inserted beside `others`.
     pub(super) fn inserted(&mut self, id: i64, others: impl ExactSizeIterator<Item = i64>) {
         let count = others.len() + 1;
-        if self.capacity < TREE_CAPACITY_MIN {
+        if self.looks_at_ids() {
             // Below 64 buckets there are at most 48 others to look at.
             let bucket = self.bucket(id);
             let alike = others.filter(|&other| self.bucket(other) == bucket).count();
@@ -136,8 +136,19 @@ impl JavaOrder {
                 self.double();
             }
         }
-        let threshold = usize::try_from(self.capacity / 4 * 3).unwrap_or(usize::MAX);
-        if count > threshold {
+        self.holds(count);
+    }
+
+    /// Whether its size depends on which ids are inserted, and not on their number alone.
+    #[inline]
+    pub(super) fn looks_at_ids(&self) -> bool {
+        self.capacity < TREE_CAPACITY_MIN
+    }
+
+    /// Takes note that there are so many items now.
+    pub(super) fn holds(&mut self, count: usize) {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        while count > self.capacity / 4 * 3 && self.capacity < CAPACITY_MAX {
             self.double();
         }
     }

@@ -363,15 +363,17 @@ impl ProducerState {
             if entry.is_expired(now_ms, self.config.producer_id_expiration_ms) {
                 continue;
             }
-            let known = self.producers.len();
-            if self.producers.put_entry(&entry) {
-                self.order.inserted(entry.producer_id, self.producers.ids().take(known));
+            let is_new = self.producers.put_entry(&entry);
+            if is_new && self.order.looks_at_ids() {
+                let others = self.producers.len() - 1;
+                self.order.inserted(entry.producer_id, self.producers.ids().take(others));
             }
             if entry.in_transaction() {
                 let first_offset = OffsetMetadata::offset_only(entry.txn_first_offset);
                 self.transactions.begin(entry.producer_id, first_offset);
             }
         }
+        self.order.holds(self.producers.len());
         self.snapshots.loaded(offset);
         Ok(())
     }

@@ -12,7 +12,7 @@ use siltstone::state::LeaderEpochs;
 use siltstone::tier::check_replica::check_replica;
 use siltstone::tier::{
     AuxRemote, ObjectLayout, ObjectTarget, RemoteInventory, RemotePartition, RemoteParts,
-    RemoteSegment, RemoteSegmentState, highest_remote, read_remote_segments,
+    RemoteSegment, RemoteSegmentState, check_remote_segments, highest_remote, read_remote_segments,
 };
 use siltstone::uuid::Uuid;
 use siltstone::{Error, Kind, Result};
@@ -22,7 +22,7 @@ use crate::session::{Session, complain};
 use crate::target::file_name;
 
 /// Segments that are read at a time: an object store takes many questions at once.
-const READERS: usize = 32;
+pub(crate) const READERS: usize = 32;
 
 /// An object store and what lies there.
 #[derive(Debug)]
@@ -152,13 +152,15 @@ impl Remote {
         };
         let Some(partition) = self.find(&folder, topic_id)? else { return Ok(Vec::new()) };
         let (mut problems, mut segments) = (Vec::new(), Vec::new());
-        for parts in self.inventory.partitions.get(partition).into_iter().flatten() {
-            let mut reading = parts.read(&*self.target, &self.layout)?;
+        let parts: Vec<&RemoteParts> =
+            self.inventory.partitions.get(partition).into_iter().flatten().collect();
+        for reading in check_remote_segments(&*self.target, &self.layout, &parts, READERS) {
+            let mut reading = reading?;
             problems.append(&mut reading.problems);
             segments.extend(reading.segment);
         }
         let start = options.log_start_offset.unwrap_or(0);
-        problems.extend(check_replica(storage, dir, start, &segments, &self.of_aux())?);
+        problems.extend(check_replica(storage, dir, start, &segments, &self.of_aux(), READERS)?);
         Ok(problems)
     }
 }

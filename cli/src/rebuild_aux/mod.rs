@@ -8,12 +8,14 @@ use std::path::PathBuf;
 use clap::Args;
 use siltstone::dir::files::LOCK_FILE;
 use siltstone::dir::recover::lock_log_dir;
-use siltstone::tier::{AuxInstalled, AuxJob, AuxLimits, AuxPlace, AuxResult, build_aux_bulk};
+use siltstone::tier::{
+    AuxInstalled, AuxJob, AuxLimits, AuxPlace, AuxResult, build_aux_bulk, plan_aux_bulk,
+};
 use siltstone::{Error, Kind, Result};
 
 use crate::Outcome;
 use crate::rebuild_aux::plan::{Plan, Step};
-use crate::remote::Remote;
+use crate::remote::{READERS, Remote};
 use crate::session::{Session, complain};
 use crate::time::now_ms;
 
@@ -130,8 +132,7 @@ fn rebuild(args: &RebuildAuxArgs, session: &Session) -> Result<(Vec<Step>, Resul
         ..AuxLimits::new(args.now_ms.unwrap_or_else(now_ms))
     };
     let outcomes = if args.dry_run {
-        let plan = |job: &AuxJob<'_>| job.plan(&remote.of_aux(), limits.object_bytes_max);
-        jobs.iter().map(plan).collect()
+        plan_aux_bulk(&jobs, remote.of_aux(), limits.object_bytes_max, READERS)
     } else {
         build_aux_bulk(storage, &jobs, remote.of_aux(), &limits)
     };

@@ -11,35 +11,30 @@
 //! It reads, and changes nothing. The logs of all remote segments are read from end to end.
 // spec: tiered-faults T2, T4
 
-use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
+mod logs;
+
+use std::collections::BTreeMap;
 use std::path::Path;
+
+use logs::{LogFindings, Open};
 
 use super::aux_build::AuxRemote;
 use super::layout::SegmentPart;
-use super::object_source::ObjectSource;
+use super::read_many::side_by_side;
 use super::remote_segment::{RemoteSegment, RemoteSegmentState};
-use super::target::get_exact;
 use crate::error::{Kind, Result};
-use crate::index::TxnEntries;
-use crate::io::{OpenMode, Storage};
+use crate::io::Storage;
 use crate::log::inventory::{EPOCH_FILE, Inventory};
 use crate::problem::{Code, Problem, Severity};
-use crate::record::control::parse_control;
-use crate::record::scan::{ScannedBatch, scan};
 use crate::segment::{FileName, FileRole};
-use crate::state::{EventKind, LeaderEpochs, ProducerEvent, Snapshot};
+use crate::state::{LeaderEpochs, Snapshot};
 
 /// More than any small file or part has.
 const PART_BYTES_MAX: u64 = 1 << 30;
-/// Bytes of a log that are looked at at a time.
-const WINDOW_BYTES: usize = 1 << 20;
-
-/// The first offsets of open transactions, by producer.
-type Open = BTreeMap<i64, i64>;
 
 /// Compares the replica in `dir`, whose log starts at `log_start_offset`, with the segments in
-/// remote storage, and these with each other.
+/// remote storage, and these with each other. Up to `readers` of them are read at a time, each by
+/// a thread that ends before this returns.
 ///
 /// # Errors
 /// What the disk or the store says.
@@ -49,6 +44,7 @@ pub fn check_replica(
     log_start_offset: i64,
     segments: &[RemoteSegment],
     remote: &AuxRemote<'_>,
+    readers: usize,
 ) -> Result<Vec<Problem>> {
     let inventory = Inventory::read(storage, dir)?;
     let mut finished: Vec<&RemoteSegment> =
@@ -59,7 +55,7 @@ pub fn check_replica(
     problems.extend(check.holes());
     problems.extend(check.epochs()?);
     problems.extend(check.producers()?);
-    check.logs(&mut problems)?;
+    check.logs(readers, &mut problems)?;
     Ok(problems)
 }
 
@@ -159,110 +155,19 @@ impl Check<'_> {
     }
 
     /// Reads the logs of all segments: their bytes, and what their markers abort.
-    fn logs(&self, problems: &mut Vec<Problem>) -> Result<()> {
+    fn logs(&self, readers: usize, problems: &mut Vec<Problem>) -> Result<()> {
+        let read = |segment: &&RemoteSegment| LogFindings::read(self, segment);
+        let findings = side_by_side(readers, &self.finished, read);
         // Of uploads that overlap any may be read from: each is looked at, with what was open at
         // the end of one that it goes on behind.
         let mut open_at: BTreeMap<i64, Open> = BTreeMap::new();
-        for segment in &self.finished {
+        for (segment, findings) in self.finished.iter().zip(findings) {
             open_at = open_at.split_off(&segment.start_offset);
             let mut open = open_at.get(&segment.start_offset).cloned().unwrap_or_default();
-            problems.extend(self.aborted(segment, &mut open)?);
+            problems.extend(findings?.settle(&mut open));
             open_at.insert(segment.end_offset.saturating_add(1), open);
-            problems.extend(self.bytes(segment)?);
         }
         Ok(())
-    }
-
-    /// The first transaction that a marker in the segment aborts and its index lacks. `open` has
-    /// the transactions that are open where the segment begins, as far as they are known.
-    fn aborted(&self, segment: &RemoteSegment, open: &mut Open) -> Result<Option<Problem>> {
-        let target = self.remote.target;
-        let (log, index) = (
-            self.name(segment, SegmentPart::Log),
-            self.name(segment, SegmentPart::TransactionIndex),
-        );
-        let bytes = match target.get(&index, None, PART_BYTES_MAX) {
-            Err(error) if error.kind() == Kind::NotFound => Vec::new(),
-            other => other?,
-        };
-        // One may begin before all that was read: an entry that begins earlier tells of it, too.
-        let known: HashMap<(i64, i64), i64> = TxnEntries::new(&bytes)
-            .iter()
-            .map(|txn| ((txn.producer_id, txn.last_offset), txn.first_offset))
-            .collect();
-        let size = match target.size(&log) {
-            Err(error) if error.kind() == Kind::NotFound => return Ok(None),
-            other => other?,
-        };
-        let mut missing = None;
-        let mut source = ObjectSource::new(target, &log, size, WINDOW_BYTES);
-        scan(&mut source, 0, u64::MAX, &mut |batch: ScannedBatch<'_>| {
-            let header = batch.header;
-            let control = header.is_control().then(|| parse_control(header, batch.bytes));
-            let Some(event) = ProducerEvent::of_batch(header, control) else {
-                return Ok(ControlFlow::Continue(()));
-            };
-            match event.kind {
-                EventKind::Data { transactional: true } => {
-                    open.entry(event.producer_id).or_insert(event.base_offset);
-                }
-                EventKind::Marker { abort, .. } => {
-                    let first = open.remove(&event.producer_id);
-                    let (producer, last) = (event.producer_id, event.base_offset);
-                    if let (true, Some(first)) = (abort && missing.is_none(), first)
-                        && known.get(&(producer, last)).is_none_or(|told| *told > first)
-                    {
-                        missing = Some((producer, first, last));
-                    }
-                }
-                EventKind::Data { .. } | EventKind::EmptyControl => {}
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(missing.map(|(producer, first, last)| {
-            let detail = format!(
-                "producer {producer} aborted offsets {first} to {last}, which the index does not \
-                 tell: readers of committed data get its records"
-            );
-            problem(Code::AbortedForgotten, Severity::Corrupt, index, first, detail)
-        }))
-    }
-
-    /// Compares the log with the local one of the same base, as far as both go.
-    fn bytes(&self, segment: &RemoteSegment) -> Result<Option<Problem>> {
-        let Some(local) = self.inventory.segments.get(&segment.start_offset) else {
-            return Ok(None);
-        };
-        let name = self.name(segment, SegmentPart::Log);
-        let size = match self.remote.target.size(&name) {
-            Err(error) if error.kind() == Kind::NotFound => return Ok(None),
-            other => other?,
-        };
-        if u64::try_from(segment.size_bytes).is_ok_and(|told| told != size) {
-            let detail = format!("{size} bytes, its metadata says {}", segment.size_bytes);
-            let start = segment.start_offset;
-            return Ok(Some(problem(Code::RemoteDiffers, Severity::Corrupt, name, start, detail)));
-        }
-        let file = self.storage.open(&self.dir.join(&local.log), OpenMode::Read)?;
-        let end = size.min(local.log_size_bytes);
-        let window = u64::try_from(WINDOW_BYTES).unwrap_or(u64::MAX);
-        let mut at = 0;
-        while at < end {
-            let to = at.saturating_add(window).min(end);
-            let there = get_exact(self.remote.target, &name, at..to)?;
-            let mut here = vec![0; there.len()];
-            let read = file.read_at(&mut here, at)?;
-            here.truncate(read);
-            if let Some(skipped) = there.iter().zip(&here).position(|(a, b)| a != b) {
-                let skipped = u64::try_from(skipped).unwrap_or(u64::MAX);
-                let detail = "other bytes than the local log of the same base".to_owned();
-                let start = segment.start_offset;
-                let found = problem(Code::RemoteDiffers, Severity::Corrupt, name, start, detail);
-                return Ok(Some(Problem { position: Some(at.saturating_add(skipped)), ..found }));
-            }
-            at = to;
-        }
-        Ok(None)
     }
 }
 

@@ -80,7 +80,7 @@ pub use metadata_codec::{RemoteMetadataRecord, metadata_partition};
 pub use metadata_log::{MetadataLogReport, read_metadata_log};
 pub use object_source::ObjectSource;
 pub use read::{RemotePlace, RemoteRead, remote_read};
-pub use read_many::read_remote_segments;
+pub use read_many::{check_remote_segments, plan_aux_bulk, read_remote_segments};
 pub use remote_metadata::RemoteMetadata;
 pub use remote_segment::{
     PartitionDelete, PartitionDeleteState, RemotePartition, RemoteSegment, RemoteSegmentId,

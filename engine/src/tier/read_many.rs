@@ -3,9 +3,11 @@
 
 use rayon::prelude::*;
 
+use super::aux_build::{AuxInstalled, AuxJob, AuxRemote, AuxResult};
 use super::inventory::RemoteParts;
 use super::layout::ObjectLayout;
 use super::remote_segment::RemoteSegment;
+use super::segment_reading::SegmentReading;
 use super::target::ObjectTarget;
 use crate::dir::pool::in_pool;
 use crate::error::{Error, Result};
@@ -19,17 +21,46 @@ pub fn read_remote_segments(
     parts: &[&RemoteParts],
     readers: usize,
 ) -> Vec<Result<Option<RemoteSegment>>> {
-    let read = |parts: &&RemoteParts| parts.segment(target, layout);
-    let readers = readers.min(parts.len());
+    side_by_side(readers, parts, |parts| parts.segment(target, layout))
+}
+
+/// The same with what is wrong with the parts, as [`RemoteParts::read`] has it.
+pub fn check_remote_segments(
+    target: &dyn ObjectTarget,
+    layout: &ObjectLayout,
+    parts: &[&RemoteParts],
+    readers: usize,
+) -> Vec<Result<SegmentReading>> {
+    side_by_side(readers, parts, |parts| parts.read(target, layout))
+}
+
+/// Says what many logs would have, up to `readers` at a time, as [`AuxJob::plan`] does of one; one
+/// result each, in order.
+pub fn plan_aux_bulk(
+    jobs: &[AuxJob<'_>],
+    remote: AuxRemote<'_>,
+    object_bytes_max: u64,
+    readers: usize,
+) -> Vec<AuxResult<AuxInstalled>> {
+    side_by_side(readers, jobs, |job| job.plan(&remote, object_bytes_max))
+}
+
+/// What `read` gives of each item, up to `readers` at a time.
+pub(super) fn side_by_side<T: Sync, U: Send>(
+    readers: usize,
+    items: &[T],
+    read: impl Fn(&T) -> U + Send + Sync,
+) -> Vec<U> {
+    let readers = readers.min(items.len());
     if readers > 1
         && let Ok(results) = in_pool(readers, || {
             // One at a time: they take unequally long.
-            Ok::<_, Error>(parts.par_iter().with_max_len(1).map(read).collect())
+            Ok::<_, Error>(items.par_iter().with_max_len(1).map(&read).collect())
         })
     {
         return results;
     }
-    parts.iter().map(read).collect()
+    items.iter().map(read).collect()
 }
 
 #[cfg(test)]

@@ -71,9 +71,13 @@ impl Scene {
 
     fn codes(&self, log_start_offset: i64) -> Vec<(Code, Option<i64>)> {
         let remote = AuxRemote { target: &self.target, layout: &self.layout };
-        let found =
-            check_replica(&self.disk, Path::new(DIR), log_start_offset, &self.segments, &remote);
-        found.unwrap().into_iter().map(|problem| (problem.code, problem.offset)).collect()
+        let dir = Path::new(DIR);
+        let [one, many] = [1, 8].map(|readers| {
+            check_replica(&self.disk, dir, log_start_offset, &self.segments, &remote, readers)
+                .unwrap()
+        });
+        assert_eq!(one, many);
+        one.into_iter().map(|problem| (problem.code, problem.offset)).collect()
     }
 }
 
@@ -183,6 +187,48 @@ fn an_index_that_lacks_what_a_marker_aborts_is_found() {
     let mut scene = Scene::new(3, "0\n1\n0 0\n", &some);
     scene.upload((2, 2), 0, &abort(2, 1), b"");
     assert_eq!(scene.codes(2), []);
+}
+
+#[test]
+fn transactions_are_followed_from_segment_to_segment() {
+    let some = write_snapshot([&ProducerEntry::empty(7)]);
+    let told = |producer_id, first_offset, last_offset| {
+        let txn = crate::index::AbortedTxn {
+            producer_id,
+            first_offset,
+            last_offset,
+            last_stable_offset: 0,
+        };
+        txn.encode()
+    };
+    // Producer 1 goes on from segment to segment, 2 begins anew behind a marker.
+    let logs = [
+        ((0, 1), [batch(0, 1), batch(1, 2)].concat()),
+        ((2, 5), [abort(2, 2), batch(3, 2), batch(4, 1), abort(5, 2)].concat()),
+        ((6, 8), [batch(6, 2), abort(7, 1), abort(8, 2)].concat()),
+    ];
+    let entries = [vec![], vec![told(2, 1, 2), told(2, 3, 5)], vec![told(1, 0, 7), told(2, 6, 8)]];
+    // The first that the index of a segment lacks is told; which are left out, and what is found.
+    for (left_out, expected) in [
+        (vec![], vec![]),
+        (vec![(1, 0)], vec![1]),
+        (vec![(1, 1)], vec![3]),
+        (vec![(1, 0), (1, 1)], vec![1]),
+        (vec![(2, 0)], vec![0]),
+        (vec![(2, 1)], vec![6]),
+        (vec![(1, 1), (2, 0), (2, 1)], vec![3, 0]),
+    ] {
+        let mut scene = Scene::new(9, "0\n1\n0 0\n", &some);
+        for (number, (range, log)) in logs.iter().enumerate() {
+            let is_kept = |slot: &usize| !left_out.contains(&(number, *slot));
+            let kept = (0..entries[number].len()).filter(is_kept);
+            let index: Vec<u8> = kept.flat_map(|slot| entries[number][slot]).collect();
+            scene.upload(*range, 0, log, &index);
+        }
+        let expected: Vec<_> =
+            expected.into_iter().map(|first| (Code::AbortedForgotten, Some(first))).collect();
+        assert_eq!(scene.codes(0), expected, "{left_out:?}");
+    }
 }
 
 #[test]

@@ -785,7 +785,8 @@ SILT_API silt_status_t silt_locate_within(const silt_fetch_t *fetches, uint32_t 
  */
 typedef struct silt_engine silt_engine_t;
 
-/* A setting of one topic. */
+/* A setting of one topic. Names that no setting of a topic has are passed over, as Kafka does with
+ * what a topic has from an older release. */
 typedef struct silt_topic_config {
     const char *topic;
     const char *name;
@@ -852,7 +853,7 @@ enum {
 typedef struct silt_new_log {
     uint32_t struct_size;
     uint32_t flags;               /* SILT_NEW_LOG_ */
-    const silt_config_t *configs; /* of the topic, above those of the engine */
+    const silt_config_t *configs; /* of this log, above those of its topic */
     uint32_t config_count;
     uint32_t reserved;
     uint8_t topic_id[16]; /* all 0: not known */
@@ -862,7 +863,8 @@ typedef struct silt_new_log {
 
 #define SILT_NEW_LOG_INIT { SILT_SIZE_OF(silt_new_log_t), 0, NULL, 0, 0, { 0 }, NULL, 0 }
 
-/* The log of a partition, made now if there is none. SILT_E_CONFLICT for another topic id. */
+/* The log of a partition, made now if there is none. SILT_E_CONFLICT for another topic id,
+ * SILT_E_INVALID_ARGUMENT for a setting that Kafka would refuse, also by its name. */
 SILT_API silt_status_t silt_engine_create_log(silt_engine_t *engine, const char *topic,
                                               int32_t partition, const silt_new_log_t *new_log,
                                               silt_log_t **log, silt_error_t *err);
@@ -873,7 +875,12 @@ SILT_API silt_status_t silt_engine_delete_log(silt_engine_t *engine, const char 
                                               int32_t partition, int64_t now_ms,
                                               silt_error_t *err);
 
-/* Gives the logs of a topic other settings, above those of the engine. */
+/*
+ * Gives the logs of a topic other settings, above those of the engine: they are in the place of all
+ * that the topic was given before, when the engine was opened or by this function. What is not set
+ * any more is the engine's. SILT_E_INVALID_ARGUMENT, and nothing is changed, for a setting that
+ * Kafka would refuse; the message has its name.
+ */
 SILT_API silt_status_t silt_engine_set_config(silt_engine_t *engine, const char *topic,
                                               const silt_config_t *configs, uint32_t config_count,
                                               silt_error_t *err);

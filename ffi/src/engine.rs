@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use engine::dir::engine::{
     CheckpointFile, DueWork, Engine, EngineOptions, Identity, NewLog, WorkKind,
 };
-use engine::dir::settings::{Layers, Resolver};
+use engine::dir::metadata::Configs;
+use engine::dir::settings::{Layers, Resolver, check_topic_names};
 use engine::log::{Log, LogConfig};
 use engine::uuid::Uuid;
 use engine::{Error, Kind};
@@ -32,7 +33,7 @@ pub struct EngineObject {
     work: Mutex<BTreeMap<u64, DueWork<'static>>>,
     next_work: AtomicU64,
     is_stopped: AtomicBool,
-    settings: Resolver,
+    settings: Settings,
     engine: Arc<Engine>,
 }
 
@@ -53,6 +54,43 @@ impl EngineObject {
     }
 }
 
+/// What is set for all logs, and for those of a topic above it.
+struct Settings {
+    broker: Resolver,
+    /// By topic, as they were given last.
+    topics: Mutex<BTreeMap<String, Configs>>,
+}
+
+impl Settings {
+    /// The settings of a topic with these configs.
+    fn resolve(&self, topic: &str, configs: Option<&Configs>) -> engine::Result<LogConfig> {
+        Ok(self.broker.topic(topic, configs)?.log_config(topic, true))
+    }
+
+    fn topics(&self) -> MutexGuard<'_, BTreeMap<String, Configs>> {
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those of a log that is there when the engine is opened.
+    fn of_topic(&self, topic: &str) -> LogConfig {
+        // All of them were asked for when the engine was opened.
+        self.resolve(topic, self.topics().get(topic)).unwrap_or_default()
+    }
+
+    /// Those of a log that is made with `given` above what its topic has.
+    fn of_new_log(
+        &self,
+        topic: &str,
+        of_topic: Option<&Configs>,
+        given: Configs,
+    ) -> engine::Result<LogConfig> {
+        check_topic_names(&given)?;
+        let mut configs = of_topic.cloned().unwrap_or_default();
+        configs.extend(given);
+        self.resolve(topic, Some(&configs))
+    }
+}
+
 const KEEP_LOST: u32 = 2;
 const NEW_REPLICA: u32 = 1;
 const FUTURE: u32 = 2;
@@ -61,35 +99,27 @@ const FUTURE: u32 = 2;
 ///
 /// # Safety
 /// Arrays and texts of the options are as the header says.
-unsafe fn settings(options: &COptions) -> Outcome<Resolver> {
+unsafe fn settings(options: &COptions) -> Outcome<Settings> {
     // SAFETY: the caller's array.
     let configs = unsafe { items_of(options.configs, u64::from(options.config_count))? };
     // SAFETY: the caller's array.
-    let topics = unsafe { items_of(options.topic_configs, u64::from(options.topic_config_count))? };
+    let given = unsafe { items_of(options.topic_configs, u64::from(options.topic_config_count))? };
     // SAFETY: the caller's texts.
     let server_properties = unsafe { pairs(configs)? }.into_iter().collect();
-    let mut layers = Layers { server_properties, ..Layers::default() };
-    for TopicConfig { topic, name, value } in topics {
+    let mut topics: BTreeMap<String, Configs> = BTreeMap::new();
+    for TopicConfig { topic, name, value } in given {
         // SAFETY: the caller's text.
         let topic = unsafe { text(*topic)? };
         // SAFETY: the caller's texts.
         let pair = unsafe { pairs(&[Config { name: *name, value: *value }])? };
-        layers.topic_configs.entry(topic.to_owned()).or_default().extend(pair);
+        topics.entry(topic.to_owned()).or_default().extend(pair);
     }
-    let topics: Vec<String> = layers.topic_configs.keys().cloned().collect();
-    let settings = Resolver::new(layers)?;
-    settings.topic("", None)?;
-    for topic in &topics {
-        settings.topic(topic, None)?;
+    let broker = Resolver::new(Layers { server_properties, ..Layers::default() })?;
+    broker.topic("", None)?;
+    for (topic, configs) in &topics {
+        broker.topic(topic, Some(configs))?;
     }
-    Ok(settings)
-}
-
-fn config_of(settings: &Resolver, topic: &str) -> LogConfig {
-    // All of them were asked for when the engine was opened.
-    settings
-        .topic(topic, None)
-        .map_or_else(|_| LogConfig::default(), |it| it.log_config(topic, true))
+    Ok(Settings { broker, topics: Mutex::new(topics) })
 }
 
 /// # Safety
@@ -100,8 +130,8 @@ unsafe fn open(dirs: &[PathBuf], options: &COptions) -> Outcome<EngineObject> {
     }
     // SAFETY: the caller's promise.
     let settings = unsafe { settings(options)? };
-    let broker = settings.broker()?;
-    let config = |topic: &str| config_of(&settings, topic);
+    let broker = settings.broker.broker()?;
+    let config = |topic: &str| settings.of_topic(topic);
     let mut open = EngineOptions::new(&config, options.now_ms);
     let identity = match options.cluster_id.is_null() {
         true => None,
@@ -118,6 +148,7 @@ unsafe fn open(dirs: &[PathBuf], options: &COptions) -> Outcome<EngineObject> {
         open.open_files_max = usize::try_from(options.open_files_max).unwrap_or(usize::MAX);
     }
     open.producers.producer_id_expiration_ms = broker.producer_id_expiration_ms;
+    open.producers.transaction_timeout_max_ms = broker.transaction_max_timeout_ms;
     let (engine, _report) = Engine::open(disk(options.io)?, dirs, &open)?;
     Ok(EngineObject {
         work: Mutex::default(),
@@ -237,8 +268,10 @@ engine_function! {
             false => Some(unsafe { path(wanted.dir)? }.to_path_buf()),
         };
         let topic_id = Uuid(wanted.topic_id);
+        // Held until the log is there: settings that come meanwhile are given to it, too.
+        let topics = it.settings.topics();
         let new = NewLog {
-            config: it.settings.topic(topic, Some(&configs))?.log_config(topic, true),
+            config: it.settings.of_new_log(topic, topics.get(topic), configs)?,
             topic_id: (topic_id != Uuid::ZERO).then_some(topic_id),
             is_new: wanted.flags & NEW_REPLICA != 0,
             is_future: wanted.flags & FUTURE != 0,
@@ -248,6 +281,7 @@ engine_function! {
         };
         check_place(log, NO_PLACE)?;
         let made = it.engine.get_or_create(topic, partition, &new)?;
+        drop(topics);
         // SAFETY: the caller's pointer.
         unsafe { give(made, log) }
     }
@@ -272,9 +306,13 @@ engine_function! {
         // SAFETY: the caller's array.
         let configs = unsafe { items_of(configs, u64::from(config_count))? };
         // SAFETY: the caller's texts.
-        let configs = unsafe { pairs(configs)? }.into_iter().collect();
-        let config = it.settings.topic(topic, Some(&configs))?.log_config(topic, true);
+        let configs: Configs = unsafe { pairs(configs)? }.into_iter().collect();
+        check_topic_names(&configs)?;
+        let config = it.settings.resolve(topic, Some(&configs))?;
+        // Held, so that of two calls the one whose configs are kept is the one that counts.
+        let mut topics = it.settings.topics();
         it.engine.set_config(topic, &config);
+        topics.insert(topic.to_owned(), configs);
         Ok(())
     }
 }

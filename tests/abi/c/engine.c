@@ -9,12 +9,13 @@ static char dirs[2][4096];
 static silt_engine_t *open_engine(int64_t now_ms) {
     const char *paths[2] = { dirs[0], dirs[1] };
     silt_config_t configs[] = { { "log.segment.bytes", "1048576" } };
-    silt_topic_config_t topics[] = { { "small", "segment.bytes", "1024" } };
+    silt_topic_config_t topics[] = { { "small", "segment.bytes", "1024" },
+                                     { "small", "of.an.older.release", "?" } };
     silt_engine_options_t options = SILT_ENGINE_OPTIONS_INIT;
     options.configs = configs;
     options.config_count = 1;
     options.topic_configs = topics;
-    options.topic_config_count = 1;
+    options.topic_config_count = 2;
     options.cluster_id = "a-cluster";
     options.node_id = 3;
     options.threads = 2;
@@ -223,6 +224,70 @@ static void lives(void) {
     silt_engine_close(engine);
 }
 
+/* Appends a few batches; how many segments of 1024 bytes or more they began. */
+static uint32_t rolls(silt_log_t *log) {
+    uint32_t rolled = 0;
+    for (int i = 0; i < 30; i++) {
+        unsigned char bytes[256];
+        size_t size = make_batch(bytes, 0, 1000 + i, -1, 0, 40);
+        silt_append_t request = SILT_APPEND_INIT;
+        silt_appended_t appended = SILT_APPENDED_INIT;
+        EXPECT(SILT_OK, silt_log_append_leader(log, bytes, size, &request, &appended, NULL));
+        rolled += (appended.flags & SILT_APPENDED_ROLLED) != 0;
+    }
+    return rolled;
+}
+
+/* What was set last counts, and a name that Kafka does not know is refused with its name. */
+static void keeps_what_was_set_last(void) {
+    silt_engine_t *engine = open_engine(0);
+    silt_log_t *first = create(engine, "small", 0);
+    CHECK(rolls(first) == 3);
+    silt_config_t large = { "segment.bytes", "100000" };
+    EXPECT(SILT_OK, silt_engine_set_config(engine, "small", &large, 1, NULL));
+    CHECK(rolls(first) == 0);
+    silt_log_t *second = create(engine, "small", 1);
+    CHECK(rolls(second) == 0);
+    silt_log_close(second);
+
+    silt_new_log_t new_log = SILT_NEW_LOG_INIT;
+    silt_config_t own[] = { { "segment.bytes", "100000" }, { "segment.bytes", "1024" } };
+    new_log.configs = own;
+    new_log.config_count = 2;
+    EXPECT(SILT_OK, silt_engine_create_log(engine, "small", 2, &new_log, &second, NULL));
+    CHECK(rolls(second) == 3);
+
+    /* One that is refused changes nothing, nor does it what is good beside it. */
+    silt_error_t error = SILT_ERROR_INIT;
+    silt_config_t unknown[] = { { "segment.bytes", "100000" }, { "segment.byte", "1" } };
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_engine_set_config(engine, "small", unknown, 2, &error));
+    CHECK(strstr(error.message, "\"segment.byte\"") != NULL);
+    CHECK(rolls(second) == 3);
+    unknown[1].name = "log.segment.bytes";
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_engine_set_config(engine, "small", unknown, 2, &error));
+    CHECK(strstr(error.message, "\"log.segment.bytes\"") != NULL);
+    new_log.configs = unknown;
+    silt_log_t *none = NULL;
+    EXPECT(SILT_E_INVALID_ARGUMENT,
+           silt_engine_create_log(engine, "small", 3, &new_log, &none, &error));
+    CHECK(strstr(error.message, "\"log.segment.bytes\"") != NULL);
+    EXPECT(SILT_E_NOT_FOUND, silt_engine_log(engine, "small", 3, &none, NULL));
+
+    /* What is not set any more is the engine's. */
+    EXPECT(SILT_OK, silt_engine_set_config(engine, "small", NULL, 0, NULL));
+    CHECK(rolls(second) == 0 && none == NULL);
+    silt_log_close(first);
+    silt_log_close(second);
+    EXPECT(SILT_OK, silt_engine_stop(engine, -1, 1, NULL, NULL));
+    silt_engine_close(engine);
+
+    engine = open_engine(0);
+    EXPECT(SILT_OK, silt_engine_log(engine, "small", 0, &first, NULL));
+    CHECK(rolls(first) > 0);
+    silt_log_close(first);
+    silt_engine_close(engine);
+}
+
 static void refuses(void) {
     silt_engine_t *engine = NULL;
     silt_engine_options_t options = SILT_ENGINE_OPTIONS_INIT;
@@ -282,6 +347,7 @@ int main(int argc, char **argv) {
     snprintf(dirs[0], sizeof dirs[0], "%s/a", home);
     snprintf(dirs[1], sizeof dirs[1], "%s/b", home);
     lives();
+    keeps_what_was_set_last();
     refuses();
     puts("ok");
     return 0;

@@ -19,6 +19,6 @@ mod topic;
 mod value;
 
 pub use broker::BrokerSettings;
-pub use resolve::{Layers, Resolver, read_server_properties};
+pub use resolve::{Layers, Resolver, check_topic_names, read_server_properties};
 pub use topic::{TopicSettings, is_never_remote};
 pub use value::{Resolved, SettingValue, Source};

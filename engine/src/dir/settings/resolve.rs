@@ -146,8 +146,7 @@ impl Resolver {
     }
 
     fn add_override(&mut self, key: &str, value: String) -> Result<()> {
-        let mut of_topics = TOPIC.iter().chain([&INTERNAL_SEGMENT_BYTES]);
-        if let Some(definition) = of_topics.find(|definition| definition.name == key) {
+        if let Some(definition) = of_topics(key) {
             self.overrides.insert(definition.name, value);
             return Ok(());
         }
@@ -171,6 +170,27 @@ impl Resolver {
             }
         }
     }
+}
+
+/// Refuses names that no setting of a topic has, as Kafka does when a topic is given configs. What
+/// a topic has already may be left of an older release, and is passed over where it is of no use.
+///
+/// # Errors
+/// `InvalidArgument`, naming the first of them.
+pub fn check_topic_names(configs: &Configs) -> Result<()> {
+    match configs.keys().find(|name| of_topics(name).is_none()) {
+        Some(name) => {
+            let message = format!("there is no topic config of the name \"{name}\"");
+            Err(Error::new(Kind::InvalidArgument, message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The setting of a topic with this name.
+fn of_topics(name: &str) -> Option<&'static Definition> {
+    let mut known = TOPIC.iter().chain([&INTERNAL_SEGMENT_BYTES]);
+    known.find(|definition| definition.name == name)
 }
 
 /// A broker's spelling as it stands in the tables; `None` for what is of no use here.
@@ -318,6 +338,18 @@ mod tests {
         let settings = resolver.topic("t", Some(&configs)).unwrap();
         assert!(settings.resolved.iter().all(|setting| setting.source == Source::Default));
         assert_eq!(settings.resolved[0].value, SettingValue::List(vec!["delete".into()]));
+    }
+
+    #[test]
+    fn names_that_no_topic_config_has_are_refused_when_they_are_set() {
+        let known = map(&[("internal.segment.bytes", "100"), ("segment.bytes", "x")]);
+        check_topic_names(&known).unwrap();
+        for name in ["segment.byte", "log.segment.bytes", "node.id", ""] {
+            let configs = map(&[("segment.bytes", "1000"), (name, "1000")]);
+            let error = check_topic_names(&configs).unwrap_err();
+            assert_eq!(error.kind(), Kind::InvalidArgument, "{name}");
+            assert!(error.to_string().contains(&format!("\"{name}\"")), "{error}");
+        }
     }
 
     #[test]

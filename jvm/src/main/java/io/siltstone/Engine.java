@@ -102,7 +102,8 @@ public final class Engine implements AutoCloseable {
     /**
      * The log of a partition, made now if there is none.
      *
-     * @throws SiltstoneException {@link Kind#CONFLICT} for another topic id
+     * @throws SiltstoneException {@link Kind#CONFLICT} for another topic id,
+     *     {@link Kind#INVALID_ARGUMENT} for a setting that Kafka would refuse, also by its name
      */
     public Log create(String topic, int partition, NewLog how) {
         try (Arena arena = Arena.ofConfined()) {
@@ -119,7 +120,13 @@ public final class Engine implements AutoCloseable {
                 engine, name, partition, nowMs, scratch.error));
     }
 
-    /** Gives the logs of a topic other settings, above those of the engine. */
+    /**
+     * Gives the logs of a topic other settings, above those of the engine: they are in the place of
+     * all that the topic was given before, by the options or by this.
+     *
+     * @throws SiltstoneException {@link Kind#INVALID_ARGUMENT}, and nothing is changed, for a
+     *     setting that Kafka would refuse; the message has its name
+     */
     public void setConfig(String topic, Map<String, String> configs) {
         List<Map.Entry<String, String>> settings = List.copyOf(configs.entrySet());
         try (Arena arena = Arena.ofConfined()) {

@@ -43,7 +43,10 @@ public final class EngineOptions {
         return this;
     }
 
-    /** A setting of one topic, above those of the engine, such as {@code segment.bytes}. */
+    /**
+     * A setting of one topic, above those of the engine, such as {@code segment.bytes}. A name that
+     * no setting of a topic has is passed over.
+     */
     public EngineOptions topicConfig(String topic, String name, String value) {
         synchronized (topicConfigs) {
             topicConfigs.add(new TopicConfig(topic, name, value));

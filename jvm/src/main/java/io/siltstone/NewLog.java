@@ -23,10 +23,10 @@ public final class NewLog {
     private Path dir;
     private long nowMs;
 
-    /** In the directory with the fewest logs, with the settings of the engine. */
+    /** In the directory with the fewest logs, with the settings of its topic. */
     public NewLog() {}
 
-    /** A setting of the topic, above those of the engine. */
+    /** A setting of this log, above those of its topic. */
     public NewLog config(String name, String value) {
         configs.put(name, value);
         return this;

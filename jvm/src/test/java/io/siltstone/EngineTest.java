@@ -75,6 +75,12 @@ class EngineTest {
             assertEquals(-1, stats(engine).previousBrokerEpoch());
             fails(Kind.CONFLICT, () -> engine.create(
                     "orders", 0, new NewLog().topicId(new UUID(1, 1))));
+            Map<String, String> wrong = Map.of("segment.byte", "1");
+            SiltstoneException unknown =
+                    fails(Kind.INVALID_ARGUMENT, () -> engine.setConfig("orders", wrong));
+            assertTrue(unknown.getMessage().contains("\"segment.byte\""), unknown.getMessage());
+            fails(Kind.INVALID_ARGUMENT, () -> engine.create(
+                    "orders", 9, new NewLog().config("segment.byte", "1")));
             engine.checkpoint();
             assertTrue(Files.exists(home.resolve("one/replication-offset-checkpoint")));
             assertEquals(2, engine.stop(17, 2));

@@ -224,6 +224,35 @@ SILT_API silt_status_t silt_batch_parse(const void *bytes, uint64_t size_bytes, 
 SILT_API silt_status_t silt_batch_validate(const void *bytes, uint64_t size_bytes,
                                            uint64_t *valid_bytes, silt_error_t *err);
 
+enum {
+    SILT_END_ABORT = 1 /* the transaction is aborted; else it is committed */
+};
+
+/* What the marker at the end of a transaction says. */
+typedef struct silt_end_marker {
+    uint32_t struct_size;
+    uint32_t flags; /* SILT_END_ */
+    int64_t producer_id;
+    int64_t timestamp_ms;
+    int64_t base_offset;  /* an append as a leader gives it its own */
+    int32_t coordinator_epoch;
+    int32_t leader_epoch; /* the same; -1 for none */
+    int32_t producer_epoch;
+    uint32_t reserved;
+} silt_end_marker_t;
+
+#define SILT_END_MARKER_INIT { SILT_SIZE_OF(silt_end_marker_t), 0, 0, 0, 0, 0, -1, 0, 0 }
+
+/*
+ * Makes the batch that ends a transaction, byte for byte as Kafka's coordinator has it written: to
+ * be appended with SILT_ORIGIN_COORDINATOR and a transaction_version. *size_bytes gets its size,
+ * also with SILT_E_SHORT_BUFFER. SILT_E_INVALID_ARGUMENT for a producer id or epoch of -1, or a negative
+ * timestamp.
+ */
+SILT_API silt_status_t silt_end_marker_write(const silt_end_marker_t *marker, void *bytes,
+                                             uint64_t capacity, uint64_t *size_bytes,
+                                             silt_error_t *err);
+
 /* What a walk over the bytes of a .log file has found. */
 typedef struct silt_rebuilt {
     uint32_t struct_size;
@@ -285,10 +314,11 @@ typedef struct silt_log_options {
     uint8_t topic_id[16];     /* all 0: not known */
     uint32_t open_files_max;  /* 0: 100 */
     uint32_t reserved;
+    int64_t producer_expiration_ms; /* 0: a day */
 } silt_log_options_t;
 
 #define SILT_LOG_OPTIONS_INIT \
-    { SILT_SIZE_OF(silt_log_options_t), 0, NULL, 0, 0, 0, 0, 0, { 0 }, 0, 0 }
+    { SILT_SIZE_OF(silt_log_options_t), 0, NULL, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0 }
 
 /*
  * Opens the log of a partition directory such as ".../orders-0"; a directory that is missing is
@@ -422,6 +452,21 @@ SILT_API silt_status_t silt_log_offsets(const silt_log_t *log, silt_offsets_t *o
 /* Sets the high watermark, within log start and log end; *set, which may be NULL, gets what it is. */
 SILT_API silt_status_t silt_log_set_high_watermark(silt_log_t *log, int64_t high_watermark,
                                                    int64_t *set, silt_error_t *err);
+
+/* The id of the topic goes to topic_id[0] to [15]; all 0: the log was opened without one, and its
+ * directory says none. */
+SILT_API silt_status_t silt_log_topic_id(const silt_log_t *log, uint8_t *topic_id,
+                                         silt_error_t *err);
+
+/* Takes note that all up to `offset`, inclusive, is in remote storage: what local retention may
+ * remove. It never goes back. */
+SILT_API silt_status_t silt_log_set_highest_remote(silt_log_t *log, int64_t offset,
+                                                   silt_error_t *err);
+
+/* Forgets producers that have been silent for longer than producer.id.expiration.ms. Of an engine's
+ * logs that is SILT_WORK_EXPIRE_PRODUCERS. Writes, as an append does. */
+SILT_API silt_status_t silt_log_expire_producers(silt_log_t *log, int64_t now_ms,
+                                                 silt_error_t *err);
 
 /* Raises the log start, up to the high watermark; a lower offset changes nothing. */
 SILT_API silt_status_t silt_log_advance_start(silt_log_t *log, int64_t offset, silt_error_t *err);
@@ -757,6 +802,13 @@ SILT_API silt_status_t silt_append_many(const silt_append_item_t *items, uint32_
                                         silt_append_result_t *out, silt_status_t *status,
                                         silt_error_t *err);
 
+/* The same, where verifications[i] is what silt_log_start_verification gave for item i, and 0 for
+ * nothing. */
+SILT_API silt_status_t silt_append_many_verified(const silt_append_item_t *items,
+                                                 const uint64_t *verifications, uint32_t count,
+                                                 silt_append_result_t *out, silt_status_t *status,
+                                                 silt_error_t *err);
+
 /*
  * As silt_locate, but all ranges together have at most `max_bytes`: what one fetch gets is not left
  * for those behind it. SILT_FETCH_MIN_ONE holds until a fetch has got bytes; the first may exceed
@@ -983,7 +1035,8 @@ enum {
 enum {
     SILT_OP_FOLLOWER = 1, /* append as silt_log_append_follower does, else as a leader */
     SILT_OP_FLUSH = 2,    /* the answer of an append comes when it is durable */
-    SILT_OP_MIN_ONE = 4   /* of a fetch, as SILT_FETCH_MIN_ONE */
+    SILT_OP_MIN_ONE = 4,  /* of a fetch, as SILT_FETCH_MIN_ONE */
+    SILT_OP_VERIFIED = 8  /* of an append: offset is what silt_log_start_verification gave */
 };
 
 typedef struct silt_op {
@@ -993,7 +1046,7 @@ typedef struct silt_op {
     const silt_log_t *log;
     void *bytes; /* records to append, or room for what is read */
     uint64_t size_bytes;
-    int64_t offset; /* of a fetch */
+    int64_t offset; /* of a fetch; or see SILT_OP_VERIFIED */
     int64_t now_ms;
     int32_t leader_epoch;
     uint32_t origin;             /* SILT_ORIGIN_ */

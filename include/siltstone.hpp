@@ -7,6 +7,7 @@
 
 #include <siltstone.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
@@ -195,6 +196,28 @@ public:
             return silt_log_set_high_watermark(it_, high_watermark, &set, error);
         });
         return set;
+    }
+
+    /// The id of the topic; zeros where none is known.
+    std::array<std::uint8_t, 16> topic_id() const {
+        std::array<std::uint8_t, 16> id{};
+        detail::check(
+            [&](silt_error_t *error) { return silt_log_topic_id(it_, id.data(), error); });
+        return id;
+    }
+
+    /// Takes note that all up to `offset`, inclusive, is in remote storage.
+    void set_highest_remote(std::int64_t offset) {
+        detail::check([&](silt_error_t *error) {
+            return silt_log_set_highest_remote(it_, offset, error);
+        });
+    }
+
+    /// Forgets producers that have been silent for too long.
+    void expire_producers(std::int64_t now_ms) {
+        detail::check([&](silt_error_t *error) {
+            return silt_log_expire_producers(it_, now_ms, error);
+        });
     }
 
     /// Removes everything and goes on at `offset`; the log start is that too, unless it is given.
@@ -820,6 +843,17 @@ public:
                 silt_error_t *error) { return silt_dir_plan(it_, out, capacity, count, error); });
     }
 };
+
+/// The batch that ends a transaction.
+inline std::vector<unsigned char> write_end_marker(const silt_end_marker_t &marker) {
+    std::uint64_t size_bytes = 0;
+    static_cast<void>(silt_end_marker_write(&marker, nullptr, 0, &size_bytes, nullptr));
+    std::vector<unsigned char> bytes(static_cast<std::size_t>(size_bytes));
+    detail::check([&](silt_error_t *error) {
+        return silt_end_marker_write(&marker, bytes.data(), bytes.size(), &size_bytes, error);
+    });
+    return bytes;
+}
 
 /// As silt_segment_scan.
 inline silt_scanned_t scan_segment(const void *bytes, std::uint64_t size_bytes,

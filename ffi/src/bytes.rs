@@ -6,16 +6,18 @@ use engine::Error;
 use engine::io::checksum;
 use engine::record::BatchHeader;
 use engine::record::batch::HEADER_SIZE;
+use engine::record::builder::{BatchOptions, write_end_marker};
+use engine::record::control::EndMarker;
 use engine::record::scan::{ScannedBatch, Stop, scan};
 use engine::record::validate::Batches;
 use engine::segment::rebuild::{IndexRebuild, IndexSettings};
 
-use crate::error::{Outcome, SiltError, Status, fits, guard};
+use crate::error::{Outcome, SiltError, Status, fits, guard, invalid};
 use crate::memory::{
-    bytes_of, check_struct, flags_of, items_of_mut, u64_of, write_if_wanted, write_plain,
-    write_struct,
+    bytes_of, check_struct, flags_of, items_of_mut, put_whole, read_struct, u64_of,
+    write_if_wanted, write_plain, write_struct,
 };
-use crate::types::{Batch, Rebuilt};
+use crate::types::{Batch, EndMarker as CEndMarker, Rebuilt};
 
 /// See the header.
 #[unsafe(no_mangle)]
@@ -133,6 +135,57 @@ fn what_stopped(stop: Stop) -> String {
         Stop::UnknownMagic { magic } => format!("a batch has the unknown magic {magic}"),
         Stop::End | Stop::Asked | Stop::Visitor => "the walk ended early".to_owned(),
     }
+}
+
+/// `SILT_END_ABORT`.
+const ABORT: u32 = 1;
+
+/// The batch that ends a transaction.
+fn end_marker(given: &CEndMarker) -> Outcome<Vec<u8>> {
+    if given.flags & !ABORT != 0 {
+        return invalid("flags are none of SILT_END_");
+    }
+    let Ok(producer_epoch) = i16::try_from(given.producer_epoch) else {
+        return invalid("producer_epoch is no epoch");
+    };
+    let CEndMarker { base_offset, leader_epoch, producer_id, .. } = *given;
+    let options = BatchOptions {
+        base_offset,
+        leader_epoch,
+        producer_id,
+        producer_epoch,
+        ..BatchOptions::default()
+    };
+    let CEndMarker { coordinator_epoch, timestamp_ms, .. } = *given;
+    let is_abort = given.flags & ABORT != 0;
+    let mut batch = Vec::new();
+    write_end_marker(
+        &options,
+        &EndMarker { is_abort, coordinator_epoch, timestamp_ms },
+        &mut batch,
+    )?;
+    Ok(batch)
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_end_marker_write(
+    marker: *const CEndMarker,
+    bytes: *mut u8,
+    capacity: u64,
+    size_bytes: *mut u64,
+    err: *mut SiltError,
+) -> Status {
+    let body = || {
+        // SAFETY: a struct of the header.
+        let batch = end_marker(&unsafe { read_struct(marker)? })?;
+        // SAFETY: the caller's array.
+        let room = unsafe { items_of_mut(bytes, capacity)? };
+        // SAFETY: the caller's number.
+        unsafe { put_whole(room, &batch, size_bytes, "the marker does not fit its array") }
+    };
+    // SAFETY: a struct of the header, or NULL.
+    unsafe { guard(err, body) }
 }
 
 /// See the header.

@@ -9,6 +9,7 @@ use engine::io::{IoChoice, Storage, open_disk};
 use engine::log::{AppendInfo, AppendScratch, FolderName, LeaderAppend, Log, OpenOptions};
 use engine::record::validate::AppendOrigin;
 use engine::segment::OpenFiles;
+use engine::state::ProducerStateConfig;
 use engine::state::live::VerificationGuard;
 use engine::uuid::Uuid;
 use engine::{Error, Kind};
@@ -146,7 +147,13 @@ unsafe fn open(dir: &Path, options: &LogOptions) -> Outcome<LogObject> {
             Ok(count) => OpenFiles::new(count),
         },
         now_ms: options.now_ms,
-        producers: defaults.producers,
+        producers: match options.producer_expiration_ms {
+            0 => defaults.producers,
+            after @ 1.. => {
+                ProducerStateConfig { producer_id_expiration_ms: after, ..defaults.producers }
+            }
+            _ => return invalid("producer_expiration_ms is negative"),
+        },
     };
     Ok(LogObject::new(Arc::new(Log::open(disk(options.io)?, dir, config, &open)?)))
 }
@@ -343,6 +350,30 @@ log_function! {
         // SAFETY: the caller's number, or NULL.
         unsafe { write_if_wanted(set, now) }
     }
+}
+
+log_function! {
+    fn silt_log_topic_id(topic_id: *mut u8) |it| {
+        let Uuid(id) = it.log.topic_id().unwrap_or(Uuid::ZERO);
+        // SAFETY: the caller's 16 bytes.
+        let out = unsafe { items_of_mut(topic_id, u64_of(id.len()))? };
+        out.copy_from_slice(&id);
+        Ok(())
+    }
+}
+
+log_function! {
+    fn silt_log_set_highest_remote(offset: i64) |it| {
+        if offset < 0 {
+            return invalid("the offset is negative");
+        }
+        it.log.update_highest_remote_offset(offset);
+        Ok(())
+    }
+}
+
+log_function! {
+    fn silt_log_expire_producers(now_ms: i64) |it| Ok(it.log.remove_expired_producers(now_ms)?)
 }
 
 log_function! {

@@ -8,7 +8,7 @@ use engine::log::{
 use crate::error::{Failure, OK, Outcome, SiltError, Status, guard, invalid};
 use crate::handle::try_hold;
 use crate::log::{LogObject, appended, leader_append, open_log};
-use crate::memory::{Growing, columns_of, items_of_mut};
+use crate::memory::{Columns, columns_of, items_of, items_of_mut};
 use crate::read::{NOTHING, options, tell};
 use crate::types::{Append, AppendItem, AppendResult, Fetch, Range};
 
@@ -49,14 +49,15 @@ pub fn overlap(records: impl Iterator<Item = (usize, u64)>) -> bool {
 ///
 /// # Safety
 /// The log is an object of the caller's.
-unsafe fn target<'a>(item: &AppendItem) -> Outcome<(&'a LogObject, AppendAs)> {
+unsafe fn target<'a>(item: &AppendItem, verification: u64) -> Outcome<(&'a LogObject, AppendAs)> {
     // SAFETY: the caller's promise.
     let object = unsafe { open_log(item.log)? };
     if item.flags & !FOLLOWER != 0 {
         return invalid("flags are none of SILT_APPEND_");
     }
     let AppendItem { leader_epoch, now_ms, origin, transaction_version, .. } = *item;
-    let append = Append { leader_epoch, now_ms, origin, transaction_version, ..Append::INIT };
+    let append =
+        Append { struct_size: 0, leader_epoch, now_ms, origin, transaction_version, verification };
     Ok((object, append_as(item.flags & FOLLOWER != 0, &append)?))
 }
 
@@ -84,6 +85,51 @@ fn result(answer: Result<AppendInfo, AppendError>) -> (Status, AppendResult) {
     }
 }
 
+/// Appends items, each with the number of its verification; where there is none for it, 0.
+///
+/// # Safety
+/// The items are as the header says.
+unsafe fn append_items(
+    (items, results, statuses): Columns<'_, AppendItem, AppendResult>,
+    verifications: &[u64],
+) -> Outcome<()> {
+    if overlap(items.iter().map(|item| (item.records.addr(), item.size_bytes))) {
+        return invalid("the records of two items share bytes");
+    }
+    let mut requests = Vec::with_capacity(items.len());
+    let mut objects = Vec::with_capacity(items.len());
+    let mut verifications = verifications.iter().copied();
+    for ((item, result), status) in items.iter().zip(&mut *results).zip(&mut *statuses) {
+        *result = NONE;
+        let verification = verifications.next().unwrap_or(0);
+        // SAFETY: an object of the caller's.
+        let found = unsafe { target(item, verification) }.and_then(|found| {
+            // SAFETY: the caller's bytes, which no other item has.
+            Ok((found, unsafe { items_of_mut(item.records, item.size_bytes)? }))
+        });
+        match found {
+            Ok(((object, append), records)) => {
+                *status = OK;
+                requests.push(AppendRequest { log: &object.log, records, append });
+                objects.push(object);
+            }
+            Err(failure) => *status = failure.status(),
+        }
+    }
+    let mut own = AppendScratch::default();
+    let mut held = objects.first().and_then(|object| try_hold(&object.scratch));
+    let scratch = held.as_deref_mut().unwrap_or(&mut own);
+    let mut answers = append_many(&mut requests, scratch).into_iter();
+    for (result_of, status) in results.iter_mut().zip(statuses) {
+        if *status == OK
+            && let Some(answer) = answers.next()
+        {
+            (*status, *result_of) = result(answer);
+        }
+    }
+    Ok(())
+}
+
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silt_append_many(
@@ -95,40 +141,31 @@ pub unsafe extern "C" fn silt_append_many(
 ) -> Status {
     let body = || {
         // SAFETY: the caller's arrays.
-        let (items, results, statuses) = unsafe { columns_of(items, count, out, status)? };
-        if overlap(items.iter().map(|item| (item.records.addr(), item.size_bytes))) {
-            return invalid("the records of two items share bytes");
-        }
-        let mut requests = Vec::with_capacity(items.len());
-        let mut objects = Vec::with_capacity(items.len());
-        for ((item, result), status) in items.iter().zip(&mut *results).zip(&mut *statuses) {
-            *result = NONE;
-            // SAFETY: an object of the caller's.
-            let found = unsafe { target(item) }.and_then(|found| {
-                // SAFETY: the caller's bytes, which no other item has.
-                Ok((found, unsafe { items_of_mut(item.records, item.size_bytes)? }))
-            });
-            match found {
-                Ok(((object, append), records)) => {
-                    *status = OK;
-                    requests.push(AppendRequest { log: &object.log, records, append });
-                    objects.push(object);
-                }
-                Err(failure) => *status = failure.status(),
-            }
-        }
-        let mut own = AppendScratch::default();
-        let mut held = objects.first().and_then(|object| try_hold(&object.scratch));
-        let scratch = held.as_deref_mut().unwrap_or(&mut own);
-        let mut answers = append_many(&mut requests, scratch).into_iter();
-        for (result_of, status) in results.iter_mut().zip(statuses) {
-            if *status == OK
-                && let Some(answer) = answers.next()
-            {
-                (*status, *result_of) = result(answer);
-            }
-        }
-        Ok(())
+        let columns = unsafe { columns_of(items, count, out, status)? };
+        // SAFETY: the caller's items.
+        unsafe { append_items(columns, &[]) }
+    };
+    // SAFETY: a struct of the header, or NULL.
+    unsafe { guard(err, body) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn silt_append_many_verified(
+    items: *const AppendItem,
+    verifications: *const u64,
+    count: u32,
+    out: *mut AppendResult,
+    status: *mut Status,
+    err: *mut SiltError,
+) -> Status {
+    let body = || {
+        // SAFETY: the caller's arrays.
+        let columns = unsafe { columns_of(items, count, out, status)? };
+        // SAFETY: the caller's array.
+        let verifications = unsafe { items_of(verifications, u64::from(count))? };
+        // SAFETY: the caller's items.
+        unsafe { append_items(columns, verifications) }
     };
     // SAFETY: a struct of the header, or NULL.
     unsafe { guard(err, body) }

@@ -16,7 +16,7 @@ use crate::error::{Failure, OK, Outcome, SiltError, Status, fits, guard, invalid
 use crate::handle::{Handle, Object, close, object_function, try_hold};
 use crate::log::open_log;
 use crate::many::{append_as, overlap};
-use crate::memory::{Growing, check_place, items_of, items_of_mut, u32_of, write_plain};
+use crate::memory::{check_place, items_of, items_of_mut, u32_of, write_plain};
 use crate::read::{NOTHING, options, read, tell};
 use crate::types::{Append, Done, Fetch, Op};
 
@@ -29,6 +29,7 @@ const SYNC: u32 = 5;
 const FOLLOWER: u32 = 1;
 const FLUSH: u32 = 2;
 const MIN_ONE: u32 = 4;
+const VERIFIED: u32 = 8;
 
 /// What is behind a `silt_ring_t`.
 pub struct RingObject {
@@ -287,11 +288,16 @@ impl Running<'_> {
 }
 
 fn append_of(op: &Op) -> Outcome<AppendAs> {
-    if op.flags & !(FOLLOWER | FLUSH) != 0 {
+    if op.flags & !(FOLLOWER | FLUSH | VERIFIED) != 0 {
         return invalid("flags are none of SILT_OP_");
     }
     let Op { leader_epoch, now_ms, origin, transaction_version, .. } = *op;
-    let append = Append { leader_epoch, now_ms, origin, transaction_version, ..Append::INIT };
+    let verification = match op.flags & VERIFIED {
+        0 => 0,
+        _ => op.offset.cast_unsigned(),
+    };
+    let append =
+        Append { struct_size: 0, leader_epoch, now_ms, origin, transaction_version, verification };
     append_as(op.flags & FOLLOWER != 0, &append)
 }
 

@@ -69,6 +69,19 @@ c_structs! {
         reserved: u32,
     }
 
+    /// `silt_end_marker_t`.
+    "silt_end_marker_t" EndMarker {
+        struct_size: u32,
+        flags: u32,
+        producer_id: i64,
+        timestamp_ms: i64,
+        base_offset: i64,
+        coordinator_epoch: i32,
+        leader_epoch: i32,
+        producer_epoch: i32,
+        reserved: u32,
+    }
+
     /// `silt_rebuilt_t`.
     "silt_rebuilt_t" Rebuilt {
         struct_size: u32,
@@ -99,6 +112,7 @@ c_structs! {
         topic_id: [u8; 16],
         open_files_max: u32,
         reserved: u32,
+        producer_expiration_ms: i64,
     }
 
     /// `silt_append_t`.
@@ -412,6 +426,7 @@ pub(crate) use growing;
 
 growing! {
     BuildInfo, 64 {};
+    EndMarker, 48 { leader_epoch: -1 };
     Rebuilt, 48 { next_offset: -1, max_timestamp_ms: -1 };
     LogOptions, 72 {};
     Append, 24 {};

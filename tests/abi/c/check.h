@@ -78,4 +78,10 @@ static inline size_t make_batch(unsigned char *to, int64_t offset, int64_t times
     return size;
 }
 
+/* Makes a batch one of its producer's transaction. */
+static inline void put_in_transaction(unsigned char *batch, size_t size) {
+    batch[22] |= 0x10;
+    put_number(batch + 17, 4, (int64_t)silt_crc32c(0, batch + 21, size - 21));
+}
+
 #endif

@@ -124,6 +124,40 @@ static void appends_and_locates_many(silt_log_t *const *logs) {
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_locate_within(NULL, 1, 100, ranges, status, NULL));
 }
 
+/* Begins transactions of many logs in one call. */
+static void appends_many_that_are_verified(silt_log_t *const *logs) {
+    unsigned char bytes[LOGS][256];
+    silt_append_item_t items[LOGS];
+    silt_append_result_t results[LOGS];
+    silt_status_t status[LOGS];
+    uint64_t verifications[LOGS];
+    memset(items, 0, sizeof items);
+    for (int i = 0; i < LOGS; i++) {
+        items[i].log = logs[i];
+        items[i].records = bytes[i];
+        items[i].size_bytes = make_batch(bytes[i], 0, 1000, 9, 0, 40);
+        put_in_transaction(bytes[i], items[i].size_bytes);
+        EXPECT(SILT_OK, silt_log_start_verification(logs[i], 9, 0, 0, 0, 0, &verifications[i], NULL));
+    }
+    EXPECT(SILT_OK, silt_append_many(items, 1, results, status, NULL));
+    EXPECT(SILT_E_CONFLICT, status[0]);
+    CHECK(results[0].detail_code == SILT_DETAIL_INVALID_TXN_STATE);
+    verifications[1] = 0;
+    EXPECT(SILT_OK, silt_append_many_verified(items, verifications, LOGS, results, status, NULL));
+    EXPECT(SILT_OK, status[0]);
+    EXPECT(SILT_E_CONFLICT, status[1]);
+    EXPECT(SILT_OK, status[2]);
+    CHECK(results[1].first_offset == -1 && results[2].size_bytes == batch_size(40));
+    EXPECT(SILT_E_INVALID_ARGUMENT,
+           silt_append_many_verified(items, NULL, 1, results, status, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT,
+           silt_append_many_verified(NULL, verifications, 1, results, status, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT,
+           silt_append_many_verified(items, verifications, 1, NULL, status, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT,
+           silt_append_many_verified(items, verifications, 1, results, NULL, NULL));
+}
+
 static void lives(void) {
     silt_engine_t *engine = open_engine(1000);
     silt_log_t *logs[LOGS];
@@ -221,6 +255,19 @@ static void lives(void) {
     CHECK(offsets.log_end_offset == 23);
     silt_log_close(again);
     EXPECT(SILT_OK, silt_engine_due(engine, 9000000, work, 16, &count, NULL));
+    silt_engine_close(engine);
+}
+
+static void begins_transactions(void) {
+    silt_engine_t *engine = open_engine(0);
+    silt_log_t *logs[LOGS];
+    for (int i = 0; i < LOGS; i++) {
+        logs[i] = create(engine, "transactions", i);
+    }
+    appends_many_that_are_verified(logs);
+    for (int i = 0; i < LOGS; i++) {
+        silt_log_close(logs[i]);
+    }
     silt_engine_close(engine);
 }
 
@@ -348,6 +395,7 @@ int main(int argc, char **argv) {
     snprintf(dirs[1], sizeof dirs[1], "%s/b", home);
     lives();
     keeps_what_was_set_last();
+    begins_transactions();
     refuses();
     puts("ok");
     return 0;

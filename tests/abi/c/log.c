@@ -284,15 +284,125 @@ static silt_status_t append_in_transaction(silt_log_t *log, int32_t sequence, ui
                                            silt_error_t *error) {
     unsigned char bytes[256];
     size_t size = make_batch(bytes, 0, 1000, 9, sequence, 40);
-    bytes[22] |= 0x10;
-    uint32_t crc = silt_crc32c(0, bytes + 21, size - 21);
-    for (int i = 0; i < 4; i++) {
-        bytes[17 + i] = (unsigned char)(crc >> (24 - 8 * i));
-    }
+    put_in_transaction(bytes, size);
     silt_append_t request = SILT_APPEND_INIT;
     request.verification = verification;
     silt_appended_t appended = SILT_APPENDED_INIT;
     return silt_log_append_leader(log, bytes, size, &request, &appended, error);
+}
+
+/* Ends the transaction of the same producer. */
+static silt_status_t append_marker(silt_log_t *log, uint32_t flags, silt_appended_t *appended,
+                                   silt_error_t *error) {
+    silt_end_marker_t marker = SILT_END_MARKER_INIT;
+    marker.flags = flags;
+    marker.producer_id = 9;
+    marker.timestamp_ms = 7000;
+    marker.coordinator_epoch = 2;
+    unsigned char bytes[78];
+    uint64_t size = 0;
+    EXPECT(SILT_E_SHORT_BUFFER, silt_end_marker_write(&marker, NULL, 0, &size, NULL));
+    CHECK(size == sizeof bytes);
+    EXPECT(SILT_OK, silt_end_marker_write(&marker, bytes, sizeof bytes, &size, NULL));
+    silt_append_t request = SILT_APPEND_INIT;
+    request.origin = SILT_ORIGIN_COORDINATOR;
+    request.transaction_version = 1;
+    return silt_log_append_leader(log, bytes, size, &request, appended, error);
+}
+
+/* A marker that aborts, and one that commits: the library writes and understands them. */
+static void ends_transactions(void) {
+    silt_log_t *log = open_log("ended-0", NULL);
+    silt_error_t error = SILT_ERROR_INIT;
+    silt_appended_t appended = SILT_APPENDED_INIT;
+    uint64_t verification = 0;
+    for (int i = 0; i < 2; i++) {
+        EXPECT(SILT_OK, silt_log_start_verification(log, 9, i, 0, 0, 5000, &verification, NULL));
+        EXPECT(SILT_OK, append_in_transaction(log, i, verification, NULL));
+        EXPECT(SILT_OK, append_marker(log, i == 0 ? SILT_END_ABORT : 0, &appended, NULL));
+        CHECK(appended.last_offset == 2 * i + 1 && appended.max_timestamp_ms == 7000);
+    }
+    EXPECT(SILT_OK, silt_log_set_high_watermark(log, 4, NULL, NULL));
+    CHECK(offsets_of(log).last_stable_offset == 4);
+    silt_aborted_t aborted[2];
+    uint32_t count = 0;
+    EXPECT(SILT_OK, silt_log_aborted(log, 0, 4, aborted, 2, &count, NULL));
+    CHECK(count == 1 && aborted[0].producer_id == 9);
+    CHECK(aborted[0].first_offset == 0 && aborted[0].last_offset == 1);
+    silt_batch_t batch;
+    unsigned char bytes[256];
+    silt_fetch_t fetch = { log, 1, 78, SILT_UP_TO_LOG_END, 0, 0, NULL };
+    silt_range_t range;
+    EXPECT(SILT_OK, silt_log_read(&fetch, bytes, sizeof bytes, &range, NULL));
+    EXPECT(SILT_OK, silt_batch_parse(bytes, 78, &batch, 1, &count, NULL, NULL));
+    CHECK(batch.flags == (SILT_BATCH_TRANSACTIONAL | SILT_BATCH_CONTROL) && batch.crc != 0);
+
+    silt_end_marker_t marker = SILT_END_MARKER_INIT;
+    uint64_t size = 42;
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_end_marker_write(NULL, bytes, 78, &size, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_end_marker_write(&marker, bytes, 78, NULL, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_end_marker_write(&marker, NULL, 78, &size, NULL));
+    marker.flags = 2;
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_end_marker_write(&marker, bytes, 78, &size, NULL));
+    marker.flags = 0;
+    marker.producer_epoch = 1 << 15;
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_end_marker_write(&marker, bytes, 78, &size, &error));
+    marker.producer_epoch = 0;
+    marker.producer_id = -1;
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_end_marker_write(&marker, bytes, 78, &size, &error));
+    marker.producer_id = 0;
+    marker.timestamp_ms = -1;
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_end_marker_write(&marker, bytes, 78, &size, &error));
+    CHECK(size == 42 && error.message[0] != 0);
+    silt_log_close(log);
+}
+
+/* Those who have been silent are forgotten, and what a topic's folder says is told. */
+static void knows_its_topic_and_forgets_producers(void) {
+    silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
+    options.producer_expiration_ms = 1000;
+    for (int i = 0; i < 16; i++) {
+        options.topic_id[i] = (uint8_t)(i + 1);
+    }
+    silt_log_t *log = open_log("silent-0", &options);
+    append(log, 5, 0);
+    silt_producer_t producer;
+    uint32_t count = 0;
+    EXPECT(SILT_OK, silt_log_expire_producers(log, 1999, NULL));
+    EXPECT(SILT_OK, silt_log_producers(log, &producer, 1, &count, NULL));
+    CHECK(count == 1);
+    EXPECT(SILT_OK, silt_log_expire_producers(log, 2000, NULL));
+    EXPECT(SILT_OK, silt_log_producers(log, &producer, 1, &count, NULL));
+    CHECK(count == 0);
+
+    uint8_t id[16] = { 0 };
+    EXPECT(SILT_OK, silt_log_topic_id(log, id, NULL));
+    CHECK(memcmp(id, options.topic_id, sizeof id) == 0);
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_log_topic_id(log, NULL, NULL));
+
+    EXPECT(SILT_OK, silt_log_set_highest_remote(log, 7, NULL));
+    EXPECT(SILT_OK, silt_log_set_highest_remote(log, 3, NULL));
+    CHECK(offsets_of(log).highest_remote_offset == 7);
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_log_set_highest_remote(log, -1, NULL));
+    EXPECT(SILT_OK, silt_log_stop(log, NULL));
+    silt_log_close(log);
+
+    /* The directory knows, where the caller does not; and an older caller, too. */
+    options.struct_size = offsetof(silt_log_options_t, producer_expiration_ms);
+    memset(options.topic_id, 0, sizeof options.topic_id);
+    log = open_log("silent-0", &options);
+    EXPECT(SILT_OK, silt_log_topic_id(log, id, NULL));
+    CHECK(id[0] == 1 && id[15] == 16);
+    append(log, 5, 1);
+    EXPECT(SILT_OK, silt_log_expire_producers(log, 2000, NULL));
+    EXPECT(SILT_OK, silt_log_producers(log, &producer, 1, &count, NULL));
+    CHECK(count == 1);
+    silt_log_close(log);
+    options.struct_size = sizeof options;
+    options.producer_expiration_ms = -1;
+    log = NULL;
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_log_open(path_of("silent-0"), &options, &log, NULL));
+    CHECK(log == NULL);
 }
 
 static void begins_verified_transactions_alone(void) {
@@ -428,6 +538,8 @@ int main(int argc, char **argv) {
     refuses_to_open();
     grows();
     begins_verified_transactions_alone();
+    ends_transactions();
+    knows_its_topic_and_forgets_producers();
     takes_no_null();
     outlives_a_panic();
     belongs_to_its_process();

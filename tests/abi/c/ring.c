@@ -106,7 +106,7 @@ static void tells_what_is_wrong(void) {
     }
     /* The first two share bytes. */
     ops[2].kind = 9;
-    ops[3].flags = 8;
+    ops[3].flags = 16;
     ops[4].kind = SILT_OP_SYNC;
     ops[5].bytes = NULL;
     ops[6].kind = SILT_OP_READ;
@@ -150,6 +150,34 @@ static void tells_what_is_wrong(void) {
     silt_log_close(log);
     silt_ring_close(ring);
     silt_ring_close(NULL);
+}
+
+/* The first batch of a transaction needs the number of its verification. */
+static void appends_verified_transactions(void) {
+    silt_ring_t *ring = NULL;
+    EXPECT(SILT_OK, silt_ring_new(&ring, NULL));
+    silt_log_t *log = open_log("verified-0");
+    uint64_t verification = 0;
+    EXPECT(SILT_OK, silt_log_start_verification(log, 9, 0, 0, 0, 0, &verification, NULL));
+    unsigned char bytes[2][256];
+    silt_op_t ops[2];
+    for (int i = 0; i < 2; i++) {
+        ops[i] = op_of((uint64_t)i, SILT_OP_APPEND, log);
+        ops[i].bytes = bytes[i];
+        ops[i].size_bytes = make_batch(bytes[i], 0, 1000, 9, 0, 40);
+        ops[i].offset = (int64_t)verification;
+        put_in_transaction(bytes[i], ops[i].size_bytes);
+    }
+    ops[1].flags = SILT_OP_VERIFIED;
+    EXPECT(SILT_OK, silt_ring_submit(ring, ops, 2, NULL));
+    silt_done_t done[2];
+    uint32_t count = 0;
+    EXPECT(SILT_OK, silt_ring_poll(ring, done, 2, 0, &count, NULL));
+    CHECK(count == 2 && done[0].status == SILT_E_CONFLICT);
+    CHECK(done[0].detail_code == SILT_DETAIL_INVALID_TXN_STATE);
+    CHECK(done[1].status == SILT_OK && done[1].first_offset == 0);
+    silt_log_close(log);
+    silt_ring_close(ring);
 }
 
 static silt_ring_t *shared;
@@ -198,6 +226,7 @@ int main(int argc, char **argv) {
     home = argv[1];
     runs_in_order();
     tells_what_is_wrong();
+    appends_verified_transactions();
     wakes_whoever_polls();
     puts("ok");
     return 0;

@@ -72,6 +72,35 @@ static void reads_and_cuts_at_both_ends(const std::string &home) {
     log.stop();
 }
 
+static void begins_and_ends_transactions(const std::string &home) {
+    silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
+    options.topic_id[15] = 7;
+    options.producer_expiration_ms = 1000;
+    siltstone::Log log(home + "/transactions-0", &options);
+    CHECK(log.topic_id()[0] == 0 && log.topic_id()[15] == 7);
+    unsigned char bytes[256];
+    const std::size_t size = make_batch(bytes, 0, 1000, 9, 0, 40);
+    put_in_transaction(bytes, size);
+    silt_append_t request = SILT_APPEND_INIT;
+    request.verification = log.start_verification(9, 0, 0, 0, 1000);
+    CHECK(log.append_leader(bytes, size, request).first_offset == 0);
+    silt_end_marker_t marker = SILT_END_MARKER_INIT;
+    marker.flags = SILT_END_ABORT;
+    marker.producer_id = 9;
+    marker.timestamp_ms = 2000;
+    std::vector<unsigned char> batch = siltstone::write_end_marker(marker);
+    request = SILT_APPEND_INIT;
+    request.origin = SILT_ORIGIN_COORDINATOR;
+    request.transaction_version = 1;
+    CHECK(log.append_leader(batch.data(), batch.size(), request).last_offset == 1);
+    CHECK(log.set_high_watermark(2) == 2 && log.aborted(0, 2).size() == 1);
+    CHECK(log.producers().size() == 1);
+    log.expire_producers(3000);
+    CHECK(log.producers().empty());
+    log.set_highest_remote(1);
+    CHECK(log.offsets().highest_remote_offset == 1);
+}
+
 static void throws_what_fails(const std::string &home) {
     try {
         siltstone::Log log(home + "/nothing");
@@ -288,6 +317,7 @@ int main(int argc, char **argv) {
     CHECK(argc == 2);
     owns_what_it_opens(argv[1]);
     reads_and_cuts_at_both_ends(argv[1]);
+    begins_and_ends_transactions(argv[1]);
     throws_what_fails(argv[1]);
     holds_an_index(argv[1]);
     holds_an_engine(argv[1]);

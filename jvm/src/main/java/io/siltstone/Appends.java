@@ -43,6 +43,7 @@ public final class Appends implements AutoCloseable {
     private final MemorySegment items;
     private final MemorySegment results;
     private final MemorySegment statuses;
+    private final MemorySegment verifications;
     private final LogSlots logs;
     /** What keeps the memory that the items point to. */
     private final Room[] rooms;
@@ -55,6 +56,7 @@ public final class Appends implements AutoCloseable {
         items = arena.allocate(EngineLayouts.APPEND_ITEM, capacity);
         results = arena.allocate(EngineLayouts.APPEND_RESULT, capacity);
         statuses = arena.allocate(JAVA_INT, capacity);
+        verifications = arena.allocate(JAVA_LONG, capacity);
         rooms = new Room[capacity];
         logs = new LogSlots(capacity, items, EngineLayouts.APPEND_ITEM);
         cleanable = Handle.watch(this, logs::end);
@@ -76,20 +78,29 @@ public final class Appends implements AutoCloseable {
     public void setLeader(
             int slot, Log log, Room room, long position, long sizeBytes, int leaderEpoch,
             long nowMs, Origin origin, int transactionVersion) {
+        setLeader(slot, log, room, position, sizeBytes, leaderEpoch, nowMs, origin,
+                transactionVersion, 0);
+    }
+
+    /** The same for a batch whose transaction {@link Log#startVerification} has a number for. */
+    public void setLeader(
+            int slot, Log log, Room room, long position, long sizeBytes, int leaderEpoch,
+            long nowMs, Origin origin, int transactionVersion, long verification) {
         int from = origin.ordinal();
-        set(slot, log, room, position, sizeBytes, leaderEpoch, nowMs, from, transactionVersion, 0);
+        set(slot, log, room, position, sizeBytes, leaderEpoch, nowMs, from, transactionVersion,
+                verification, 0);
     }
 
     /** Writes a slot for what a leader has sent, as {@link Log#appendFollower}. */
     public void setFollower(
             int slot, Log log, Room room, long position, long sizeBytes, int leaderEpoch,
             long nowMs) {
-        set(slot, log, room, position, sizeBytes, leaderEpoch, nowMs, 0, 0, FOLLOWER);
+        set(slot, log, room, position, sizeBytes, leaderEpoch, nowMs, 0, 0, 0, FOLLOWER);
     }
 
     private void set(
             int slot, Log log, Room room, long position, long sizeBytes, int leaderEpoch,
-            long nowMs, int origin, int transactionVersion, int flags) {
+            long nowMs, int origin, int transactionVersion, long verification, int flags) {
         MemorySegment records = room.part(position, sizeBytes);
         synchronized (logs) {
             long at = logs.hold(slot, log.handle()) * ITEM_SIZE;
@@ -101,6 +112,7 @@ public final class Appends implements AutoCloseable {
             items.set(JAVA_INT, at + ORIGIN, origin);
             items.set(JAVA_INT, at + TRANSACTION_VERSION, transactionVersion);
             items.set(JAVA_INT, at + ITEM_FLAGS, flags);
+            verifications.setAtIndex(JAVA_LONG, slot, verification);
         }
     }
 
@@ -119,8 +131,8 @@ public final class Appends implements AutoCloseable {
     public void append(int count) {
         synchronized (logs) {
             boolean isAnyGone = logs.forgetClosed(count);
-            Scratch.call(scratch -> (int) EngineNative.APPEND_MANY.invokeExact(
-                    items, count, results, statuses, scratch.error));
+            Scratch.call(scratch -> (int) EngineNative.APPEND_MANY_VERIFIED.invokeExact(
+                    items, verifications, count, results, statuses, scratch.error));
             if (isAnyGone) {
                 logs.tellGone(count, statuses);
             }

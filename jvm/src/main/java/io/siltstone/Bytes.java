@@ -1,12 +1,15 @@
 package io.siltstone;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /** Pure functions over native memory. */
 public final class Bytes {
     private static final int SHORT_BUFFER = Kind.SHORT_BUFFER.code();
+    private static final int ABORT = 1;
     private static final int CORRUPT = Kind.CORRUPT.code();
 
     private Bytes() {}
@@ -67,6 +70,43 @@ public final class Bytes {
             return status;
         }, allowed);
         return valid[0];
+    }
+
+    /**
+     * Writes the batch that ends a transaction, as Kafka's coordinator has it written: to be
+     * appended with {@link Origin#COORDINATOR}. How many bytes that takes; when it takes more than
+     * there is room for, nothing is written.
+     *
+     * @param isAbort else the transaction is committed
+     * @param baseOffset and {@code leaderEpoch}: an append as a leader gives it its own
+     */
+    public static long writeEndMarker(
+            boolean isAbort, long producerId, int producerEpoch, int coordinatorEpoch,
+            long timestampMs, long baseOffset, int leaderEpoch, MemorySegment out) {
+        MemorySegment room = Memory.output(out);
+        long[] size = new long[1];
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment marker = arena.allocate(Layouts.END_MARKER);
+            marker.set(JAVA_INT, 0, Math.toIntExact(marker.byteSize()));
+            marker.set(JAVA_INT, inMarker("flags"), isAbort ? ABORT : 0);
+            marker.set(JAVA_LONG, inMarker("producer_id"), producerId);
+            marker.set(JAVA_LONG, inMarker("timestamp_ms"), timestampMs);
+            marker.set(JAVA_LONG, inMarker("base_offset"), baseOffset);
+            marker.set(JAVA_INT, inMarker("coordinator_epoch"), coordinatorEpoch);
+            marker.set(JAVA_INT, inMarker("leader_epoch"), leaderEpoch);
+            marker.set(JAVA_INT, inMarker("producer_epoch"), producerEpoch);
+            Scratch.call(scratch -> {
+                int status = (int) Native.END_MARKER_WRITE.invokeExact(
+                        marker, room, room.byteSize(), scratch.first, scratch.error);
+                size[0] = scratch.firstLong();
+                return status;
+            }, SHORT_BUFFER);
+        }
+        return size[0];
+    }
+
+    private static long inMarker(String field) {
+        return Layouts.at(Layouts.END_MARKER, field);
     }
 
     /**

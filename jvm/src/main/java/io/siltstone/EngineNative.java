@@ -11,8 +11,11 @@ import java.lang.invoke.MethodHandle;
 
 /** Functions of the header for many logs, engines and rings, in its order. */
 final class EngineNative {
+    /** Not called here: it is the next one without verifications. */
     static final MethodHandle APPEND_MANY = function("silt_append_many",
             I32, POINTER, I32, POINTER, POINTER, POINTER);
+    static final MethodHandle APPEND_MANY_VERIFIED = function("silt_append_many_verified",
+            I32, POINTER, POINTER, I32, POINTER, POINTER, POINTER);
     static final MethodHandle LOCATE_WITHIN = function("silt_locate_within",
             I32, POINTER, I32, I64, POINTER, POINTER, POINTER);
     static final MethodHandle ENGINE_OPEN = function("silt_engine_open",

@@ -26,6 +26,11 @@ final class Layouts {
             i32("crc"), i32("leader_epoch"), i32("base_sequence"), i32("record_count"),
             i16("producer_epoch"), i8("magic"), i8("codec"), i32("flags"), i32("reserved"));
 
+    static final StructLayout END_MARKER = struct("silt_end_marker_t",
+            i32("struct_size"), i32("flags"), i64("producer_id"), i64("timestamp_ms"),
+            i64("base_offset"), i32("coordinator_epoch"), i32("leader_epoch"),
+            i32("producer_epoch"), i32("reserved"));
+
     static final StructLayout REBUILT = struct("silt_rebuilt_t",
             i32("struct_size"), i32("batch_count"), i64("valid_bytes"), i64("next_offset"),
             i64("max_timestamp_ms"), i64("offset_index_size_bytes"),
@@ -36,7 +41,7 @@ final class Layouts {
     static final StructLayout LOG_OPTIONS = struct("silt_log_options_t",
             i32("struct_size"), i32("flags"), pointer("configs"), i32("config_count"), i32("io"),
             i64("recovery_point"), i64("log_start_offset"), i64("now_ms"), bytes("topic_id", 16),
-            i32("open_files_max"), i32("reserved"));
+            i32("open_files_max"), i32("reserved"), i64("producer_expiration_ms"));
 
     static final StructLayout APPEND = struct("silt_append_t",
             i32("struct_size"), i32("leader_epoch"), i64("now_ms"), i32("origin"),

@@ -6,6 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.UUID;
 
 /**
  * One partition. Any number of threads may read; of those that write (append, roll, truncate,
@@ -164,6 +165,35 @@ public final class Log implements AutoCloseable {
     public long setHighWatermark(long offset) {
         return number((log, scratch) -> (int) Native.LOG_SET_HIGH_WATERMARK.invokeExact(
                 log, offset, scratch.first, scratch.error));
+    }
+
+    /** The id of the topic; null where none is known. */
+    public UUID topicId() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment id = arena.allocate(Memory.UUID_SIZE);
+            handle.call((log, scratch) ->
+                    (int) Native.LOG_TOPIC_ID.invokeExact(log, id, scratch.error));
+            UUID known = Memory.uuid(id, 0);
+            return known.equals(new UUID(0, 0)) ? null : known;
+        }
+    }
+
+    /**
+     * Takes note that all up to {@code offset}, inclusive, is in remote storage: what local
+     * retention may remove. It never goes back.
+     */
+    public void setHighestRemote(long offset) {
+        handle.call((log, scratch) -> (int) Native.LOG_SET_HIGHEST_REMOTE.invokeExact(
+                log, offset, scratch.error));
+    }
+
+    /**
+     * Forgets producers that have been silent for longer than {@code producer.id.expiration.ms}.
+     * Of an {@link Engine}'s logs that is work that is due.
+     */
+    public void expireProducers(long nowMs) {
+        handle.call((log, scratch) -> (int) Native.LOG_EXPIRE_PRODUCERS.invokeExact(
+                log, nowMs, scratch.error));
     }
 
     /** Raises the log start, up to the high watermark; a lower offset changes nothing. */

@@ -34,6 +34,7 @@ public final class LogOptions {
     private long nowMs;
     private UUID topicId = new UUID(0, 0);
     private int openFilesMax;
+    private long producerExpirationMs;
 
     /** A setting of the topic, by Kafka's name and in its text form. */
     public LogOptions config(String name, String value) {
@@ -89,6 +90,12 @@ public final class LogOptions {
         return this;
     }
 
+    /** After how much silence a producer is forgotten; 0 for a day. */
+    public LogOptions producerExpirationMs(long ms) {
+        producerExpirationMs = ms;
+        return this;
+    }
+
     /** As the struct of the header. */
     MemorySegment write(Arena arena) {
         List<Map.Entry<String, String>> settings = configs.all();
@@ -103,6 +110,7 @@ public final class LogOptions {
         out.set(JAVA_LONG, at("now_ms"), nowMs);
         Memory.put(out, at("topic_id"), topicId);
         out.set(JAVA_INT, at("open_files_max"), openFilesMax);
+        out.set(JAVA_LONG, at("producer_expiration_ms"), producerExpirationMs);
         return out;
     }
 

@@ -45,6 +45,8 @@ final class Native {
             I32, POINTER, I64, POINTER, I32, POINTER, POINTER, POINTER);
     static final MethodHandle BATCH_VALIDATE = function("silt_batch_validate",
             I32, POINTER, I64, POINTER, POINTER);
+    static final MethodHandle END_MARKER_WRITE = function("silt_end_marker_write",
+            I32, POINTER, POINTER, I64, POINTER, POINTER);
     static final MethodHandle SEGMENT_REBUILD = function("silt_segment_rebuild",
             I32, POINTER, I64, I64, I32, I32, POINTER, I64, POINTER, I64, POINTER, POINTER);
 
@@ -69,6 +71,12 @@ final class Native {
             I32, OBJECT, POINTER, POINTER);
     static final MethodHandle LOG_SET_HIGH_WATERMARK = function("silt_log_set_high_watermark",
             I32, OBJECT, I64, POINTER, POINTER);
+    static final MethodHandle LOG_TOPIC_ID = function("silt_log_topic_id",
+            I32, OBJECT, POINTER, POINTER);
+    static final MethodHandle LOG_SET_HIGHEST_REMOTE = function("silt_log_set_highest_remote",
+            I32, OBJECT, I64, POINTER);
+    static final MethodHandle LOG_EXPIRE_PRODUCERS = function("silt_log_expire_producers",
+            I32, OBJECT, I64, POINTER);
     static final MethodHandle LOG_ADVANCE_START = function("silt_log_advance_start",
             I32, OBJECT, I64, POINTER);
     static final MethodHandle LOG_RETAIN = function("silt_log_retain",

@@ -29,6 +29,7 @@ public final class Ring implements AutoCloseable {
     private static final int FOLLOWER = 1;
     private static final int FLUSH = 2;
     private static final int MIN_ONE = 4;
+    private static final int VERIFIED = 8;
     /** How long a call waits before it looks whether the ring was closed. */
     private static final int STEP_MS = 50;
     private static final long OP_SIZE = EngineLayouts.OP.byteSize();
@@ -152,10 +153,21 @@ public final class Ring implements AutoCloseable {
     public void appendLeader(
             long userData, Log log, Room room, long position, long sizeBytes, int leaderEpoch,
             long nowMs, Origin origin, int transactionVersion, boolean isFlushed) {
+        appendLeader(userData, log, room, position, sizeBytes, leaderEpoch, nowMs, origin,
+                transactionVersion, 0, isFlushed);
+    }
+
+    /** The same for a batch whose transaction {@link Log#startVerification} has a number for. */
+    public void appendLeader(
+            long userData, Log log, Room room, long position, long sizeBytes, int leaderEpoch,
+            long nowMs, Origin origin, int transactionVersion, long verification,
+            boolean isFlushed) {
         int from = origin.ordinal();
+        int flags = (isFlushed ? FLUSH : 0) | VERIFIED;
         MemorySegment records = room.part(position, sizeBytes);
         synchronized (logs) {
-            long op = write(userData, APPEND, isFlushed ? FLUSH : 0, log, room, records);
+            long op = write(userData, APPEND, flags, log, room, records);
+            ops.set(JAVA_LONG, op + OFFSET, verification);
             ops.set(JAVA_INT, op + LEADER_EPOCH, leaderEpoch);
             ops.set(JAVA_LONG, op + NOW_MS, nowMs);
             ops.set(JAVA_INT, op + ORIGIN, from);

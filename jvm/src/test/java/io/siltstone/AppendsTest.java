@@ -93,6 +93,22 @@ class AppendsTest {
     }
 
     @Test
+    void transactionsBeginWhenTheyWereVerified() {
+        try (Appends appends = new Appends(2)) {
+            long verification = first.startVerification(9, 0, 0, false, 0);
+            second.startVerification(9, 0, 0, false, 0);
+            put(0, Samples.inTransaction(9, 0));
+            put(1, Samples.inTransaction(9, 0));
+            appends.setLeader(0, first, room, 0, SIZE, 0, 0, Origin.CLIENT, 0, verification);
+            appends.setLeader(1, second, room, SIZE, SIZE, 0, 0, Origin.CLIENT, 0);
+            appends.append(2);
+            assertEquals(0, appends.status(0));
+            assertEquals(Kind.CONFLICT.code(), appends.status(1));
+            assertEquals(Codes.DETAIL_INVALID_TXN_STATE, appends.detail(1));
+        }
+    }
+
+    @Test
     void bytesAreSharedByNoTwo() {
         try (Appends appends = new Appends(2)) {
             appends.setLeader(0, first, room, 0, SIZE, 0, 0, Origin.CLIENT, 0);

@@ -7,6 +7,7 @@ import static io.siltstone.Samples.offsets;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -177,6 +178,56 @@ class LogTest {
             assertEquals(INVALID_PRODUCER_EPOCH, failure.detail());
             fails(Kind.INVALID_ARGUMENT, () -> log.startVerification(9, 0, 1 << 15, false, 0));
         }
+    }
+
+    @Test
+    void aTransactionEndsWithAMarker() {
+        try (Log log = open("ended-0")) {
+            Appended appended = new Appended();
+            long verification = log.startVerification(9, 0, 0, false, 0);
+            log.appendLeader(inTransaction(9, 0), 0, 0, Origin.CLIENT, 0, verification, appended);
+            MemorySegment marker = Arena.ofAuto().allocate(Samples.MARKER_SIZE);
+            MemorySegment small = marker.asSlice(0, 10);
+            assertEquals(Samples.MARKER_SIZE,
+                    Bytes.writeEndMarker(true, 9, 0, 5, 1000, 7, 3, small));
+            assertEquals(0, marker.get(ValueLayout.JAVA_BYTE, 7), "nothing is written");
+            Bytes.writeEndMarker(true, 9, 0, 5, 1000, 7, 3, marker);
+            assertEquals(7, marker.get(ValueLayout.JAVA_BYTE, 7));
+            Bytes.validate(marker);
+            log.appendLeader(marker, 0, 0, Origin.COORDINATOR, 1, appended);
+            assertEquals(1, appended.lastOffset());
+            log.setHighWatermark(2);
+            AbortedTxns aborted = new AbortedTxns(2);
+            assertEquals(1, log.aborted(0, 2, aborted));
+            assertEquals(9, aborted.producerId(0));
+            fails(Kind.INVALID_ARGUMENT,
+                    () -> Bytes.writeEndMarker(false, -1, 0, 0, 0, 0, 0, marker));
+            fails(Kind.INVALID_ARGUMENT,
+                    () -> Bytes.writeEndMarker(false, 1, 1 << 15, 0, 0, 0, 0, marker));
+        }
+    }
+
+    @Test
+    void aLogKnowsItsTopicAndForgetsProducers() {
+        LogOptions options = new LogOptions().topicId(ID).producerExpirationMs(1000);
+        try (Log log = Log.open(home.resolve("silent-0"), options)) {
+            assertEquals(ID, log.topicId());
+            log.appendLeader(batch(0, 1000, 5, 0), 0, 0, Origin.CLIENT, 0, new Appended());
+            Producers producers = new Producers(2);
+            log.expireProducers(1999);
+            assertEquals(1, log.producers(producers));
+            log.expireProducers(2000);
+            assertEquals(0, log.producers(producers));
+            log.setHighestRemote(7);
+            log.setHighestRemote(3);
+            assertEquals(7, offsets(log).highestRemoteOffset());
+            fails(Kind.INVALID_ARGUMENT, () -> log.setHighestRemote(-1));
+        }
+        try (Log log = Log.open(home.resolve("unknown-0"), new LogOptions())) {
+            assertNull(log.topicId());
+        }
+        LogOptions never = new LogOptions().producerExpirationMs(-1);
+        fails(Kind.INVALID_ARGUMENT, () -> Log.open(home.resolve("unknown-0"), never));
     }
 
     @Test

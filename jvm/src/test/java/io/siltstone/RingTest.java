@@ -56,6 +56,23 @@ class RingTest {
     }
 
     @Test
+    void transactionsBeginWhenTheyWereVerified() {
+        try (Ring ring = new Ring(2)) {
+            long verification = log.startVerification(9, 0, 0, false, 0);
+            room.memory().asSlice(0, SIZE).copyFrom(Samples.inTransaction(9, 0));
+            room.memory().asSlice(SIZE, SIZE).copyFrom(Samples.inTransaction(9, 0));
+            append(ring, 0, false);
+            ring.appendLeader(1, log, room, SIZE, SIZE, 0, 2000, Origin.CLIENT, 0, verification,
+                    false);
+            ring.submit();
+            assertEquals(2, ring.poll(0));
+            assertEquals(Kind.CONFLICT.code(), ring.status(0));
+            assertEquals(Codes.DETAIL_INVALID_TXN_STATE, ring.detail(0));
+            assertEquals(0, ring.status(1));
+        }
+    }
+
+    @Test
     void operationsAreAnsweredInTheirOrder() {
         try (Ring ring = new Ring(8)) {
             assertTrue(isOpen(ring.fd()));

@@ -15,7 +15,8 @@ public final class Samples {
             ValueLayout.JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
 
     private static final short TRANSACTIONAL = 0x10;
-    private static final short CONTROL = 0x20;
+    /** The size of the batch that ends a transaction. */
+    static final int MARKER_SIZE = 78;
     /** The size of a value. */
     static final int VALUE_SIZE = 40;
     /** The size of a batch. */
@@ -67,13 +68,8 @@ public final class Samples {
 
     /** What ends a producer's transaction without it. */
     static MemorySegment abortMarker(long producerId) {
-        byte[] record = {32, 0, 0, 0, 8, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0};
-        MemorySegment marker = Arena.ofAuto().allocate(61L + record.length);
-        marker.copyFrom(batch(0, 1000, producerId, -1).asSlice(0, 61));
-        marker.asSlice(61).copyFrom(MemorySegment.ofArray(record));
-        marker.set(I32, 8, Math.toIntExact(marker.byteSize()) - 12);
-        marker.set(I16, 21, (short) (TRANSACTIONAL | CONTROL));
-        seal(marker);
+        MemorySegment marker = Arena.ofAuto().allocate(MARKER_SIZE);
+        Bytes.writeEndMarker(true, producerId, 0, 0, 1000, 0, -1, marker);
         return marker;
     }
 

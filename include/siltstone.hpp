@@ -7,6 +7,7 @@
 
 #include <siltstone.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -332,6 +333,48 @@ public:
             });
     }
 };
+
+/// What came of each of many fetches.
+struct Located {
+    std::vector<Range> ranges;
+    std::vector<silt_status_t> status;
+};
+
+/// Looks up many fetches, whose ranges have at most `max_bytes` together.
+inline Located locate_within(const std::vector<silt_fetch_t> &fetches, std::uint64_t max_bytes) {
+    const std::size_t count = fetches.size();
+    std::vector<silt_range_t> ranges(count);
+    Located located = {{}, std::vector<silt_status_t>(count)};
+    located.ranges.reserve(count);
+    detail::check([&](silt_error_t *error) {
+        return silt_locate_within(fetches.data(), static_cast<std::uint32_t>(count), max_bytes,
+                                  ranges.data(), located.status.data(), error);
+    });
+    for (const silt_range_t &range : ranges) {
+        located.ranges.emplace_back(range);
+    }
+    return located;
+}
+
+/// What came of each of many appends.
+struct Appends {
+    std::vector<silt_append_result_t> results;
+    std::vector<silt_status_t> status;
+};
+
+/// Appends to many logs; what silt_log_start_verification gave is 0 for items that have none.
+inline Appends append_many(const std::vector<silt_append_item_t> &items,
+                           std::vector<std::uint64_t> verifications = {}) {
+    const std::size_t count = items.size();
+    verifications.resize(count);
+    Appends done = {std::vector<silt_append_result_t>(count), std::vector<silt_status_t>(count)};
+    detail::check([&](silt_error_t *error) {
+        return silt_append_many_verified(items.data(), verifications.data(),
+                                         static_cast<std::uint32_t>(count), done.results.data(),
+                                         done.status.data(), error);
+    });
+    return done;
+}
 
 /// An index by itself.
 class Index : public detail::Owner<silt_index_t, silt_index_close> {
@@ -749,6 +792,35 @@ inline silt_fetch_verdict_t leader_fetch(const silt_bounds_t &leader, bool is_fo
     return verdict;
 }
 
+/// What a leader answers to ListOffsets.
+struct LeaderOffset {
+    silt_time_offset_t offset;
+    /// 0, or an error of the protocol.
+    std::int32_t error_code;
+};
+
+/// What a leader answers to ListOffsets; `found` is what its log has, or null.
+inline LeaderOffset leader_offset(const silt_bounds_t &leader, std::int64_t timestamp,
+                                  std::int16_t version, std::uint32_t up_to,
+                                  const silt_time_offset_t *found = nullptr) {
+    LeaderOffset answer = {{-1, -1, -1, 0}, 0};
+    detail::check([&](silt_error_t *error) {
+        return silt_leader_offset(&leader, timestamp, version, up_to, found, &answer.offset,
+                                  &answer.error_code, error);
+    });
+    return answer;
+}
+
+/// Takes note of a follower's fetch.
+inline void progress_record(silt_progress_t &follower, std::int64_t offset,
+                            std::int64_t log_start_offset, std::int64_t broker_epoch,
+                            std::int64_t leader_log_end_offset, std::int64_t now_ms) {
+    detail::check([&](silt_error_t *error) {
+        return silt_progress_record(&follower, offset, log_start_offset, broker_epoch,
+                                    leader_log_end_offset, now_ms, error);
+    });
+}
+
 /// Whether more is committed.
 inline silt_watermark_t isr_watermark(const silt_isr_t &isr,
                                       const std::vector<silt_progress_t> &followers) {
@@ -770,6 +842,98 @@ inline std::vector<std::uint8_t> isr_verdicts(const silt_isr_t &isr,
                                  error);
     });
     return verdicts;
+}
+
+/// What the controller's answer to a change means: SILT_ALTER_.
+inline std::uint32_t isr_answered(const silt_isr_t &isr, std::int32_t leader_epoch,
+                                  std::int32_t error_code, std::int32_t answered_leader_epoch,
+                                  std::int32_t answered_partition_epoch) {
+    std::uint32_t outcome = 0;
+    detail::check([&](silt_error_t *error) {
+        return silt_isr_answered(&isr, leader_epoch, error_code, answered_leader_epoch,
+                                 answered_partition_epoch, &outcome, error);
+    });
+    return outcome;
+}
+
+/// What a producer with these acks is told: SILT_ACKS_.
+inline std::uint32_t isr_acks(const silt_isr_t &isr, std::int16_t acks,
+                              std::int64_t required_offset) {
+    std::uint32_t verdict = 0;
+    detail::check([&](silt_error_t *error) {
+        return silt_isr_acks(&isr, acks, required_offset, &verdict, error);
+    });
+    return verdict;
+}
+
+/// A partition as the controller keeps it, with the memory that it needs.
+struct Partition {
+    std::vector<std::int32_t> replicas;
+    std::vector<std::int32_t> isr;
+    std::vector<std::int32_t> elr;
+    std::vector<std::int32_t> last_known_elr;
+    std::vector<std::int32_t> adding;
+    std::vector<std::int32_t> removing;
+    /// All that is no array.
+    silt_partition_t fields = SILT_PARTITION_INIT;
+
+    /// The C struct, which lives as long as this object is left alone.
+    silt_partition_t get() noexcept {
+        silt_partition_t partition = fields;
+        partition.replicas = replicas.data();
+        partition.isr = isr.data();
+        partition.elr = elr.data();
+        partition.last_known_elr = last_known_elr.data();
+        partition.adding = adding.data();
+        partition.removing = removing.data();
+        partition.replica_count = static_cast<std::uint32_t>(replicas.size());
+        partition.isr_count = static_cast<std::uint32_t>(isr.size());
+        partition.elr_count = static_cast<std::uint32_t>(elr.size());
+        partition.last_known_elr_count = static_cast<std::uint32_t>(last_known_elr.size());
+        partition.adding_count = static_cast<std::uint32_t>(adding.size());
+        partition.removing_count = static_cast<std::uint32_t>(removing.size());
+        return partition;
+    }
+
+    /// Gives each array as many replicas as a C struct says.
+    void resize(const silt_partition_t &partition) {
+        replicas.resize(partition.replica_count);
+        isr.resize(partition.isr_count);
+        elr.resize(partition.elr_count);
+        last_known_elr.resize(partition.last_known_elr_count);
+        adding.resize(partition.adding_count);
+        removing.resize(partition.removing_count);
+        fields = partition;
+    }
+};
+
+/// What becomes of a partition: -1 when it has changed, 0 when not, and the protocol's error when
+/// an election was refused.
+inline std::int32_t partition_step(Partition &partition, const silt_partition_event_t &event) {
+    const silt_partition_t before = partition.get();
+    std::uint32_t capacity = before.replica_count;
+    for (;;) {
+        silt_partition_t out = before;
+        out.replica_count = out.isr_count = out.elr_count = capacity;
+        out.last_known_elr_count = out.adding_count = out.removing_count = capacity;
+        Partition next;
+        next.resize(out);
+        out = next.get();
+        out.capacity = capacity;
+        silt_error_t error = detail::no_error();
+        std::int32_t outcome = 0;
+        const silt_status_t status = silt_partition_step(&before, &event, &out, &outcome, &error);
+        if (status == SILT_OK) {
+            next.resize(out);
+            partition = std::move(next);
+            return outcome;
+        }
+        if (status != SILT_E_SHORT_BUFFER) {
+            throw Error(error);
+        }
+        capacity = std::max({out.replica_count, out.isr_count, out.elr_count,
+                             out.last_known_elr_count, out.adding_count, out.removing_count});
+    }
 }
 
 /// Log directories that no broker has open.
@@ -843,6 +1007,75 @@ public:
                 silt_error_t *error) { return silt_dir_plan(it_, out, capacity, count, error); });
     }
 };
+
+/// The headers of the batches in some bytes.
+struct Batches {
+    std::vector<silt_batch_t> batches;
+    /// Where the first batch is that is not whole.
+    std::uint64_t consumed_bytes;
+};
+
+/// Reads the headers of the batches that lie in some bytes; checksums are not looked at.
+inline Batches parse_batches(const void *bytes, std::uint64_t size_bytes) {
+    Batches found = {std::vector<silt_batch_t>(64), 0};
+    for (;;) {
+        silt_error_t error = detail::no_error();
+        std::uint32_t count = 0;
+        const auto capacity = static_cast<std::uint32_t>(found.batches.size());
+        const silt_status_t status = silt_batch_parse(bytes, size_bytes, found.batches.data(),
+                                                      capacity, &count, &found.consumed_bytes,
+                                                      &error);
+        if (status == SILT_OK) {
+            found.batches.resize(count);
+            return found;
+        }
+        if (status != SILT_E_SHORT_BUFFER) {
+            throw Error(error);
+        }
+        found.batches.resize(2 * found.batches.size());
+    }
+}
+
+/// Checks frames and checksums: an Error of SILT_E_CORRUPT with the position of what is wrong.
+inline void validate_batches(const void *bytes, std::uint64_t size_bytes) {
+    detail::check([&](silt_error_t *error) {
+        return silt_batch_validate(bytes, size_bytes, nullptr, error);
+    });
+}
+
+/// The indexes of a segment, and what its walk has found.
+struct RebuiltSegment {
+    silt_rebuilt_t rebuilt;
+    std::vector<unsigned char> offset_index;
+    std::vector<unsigned char> time_index;
+};
+
+/// Makes the indexes of a whole segment from its bytes; 0: Kafka's defaults.
+inline RebuiltSegment rebuild_segment(const void *bytes, std::uint64_t size_bytes,
+                                      std::int64_t base_offset,
+                                      std::uint32_t index_interval_bytes = 0,
+                                      std::uint32_t index_size_bytes_max = 0) {
+    RebuiltSegment made = {SILT_REBUILT_INIT, {}, {}};
+    // Enough for the default interval; else the library says what is.
+    made.offset_index.resize(static_cast<std::size_t>(size_bytes / 512 + 8));
+    made.time_index.resize(static_cast<std::size_t>(size_bytes / 340 + 24));
+    for (;;) {
+        silt_error_t error = detail::no_error();
+        const silt_status_t status = silt_segment_rebuild(
+            bytes, size_bytes, base_offset, index_interval_bytes, index_size_bytes_max,
+            made.offset_index.data(), made.offset_index.size(), made.time_index.data(),
+            made.time_index.size(), &made.rebuilt, &error);
+        if (status != SILT_OK && status != SILT_E_SHORT_BUFFER) {
+            throw Error(error);
+        }
+        made.offset_index.resize(
+            static_cast<std::size_t>(made.rebuilt.offset_index_size_bytes));
+        made.time_index.resize(static_cast<std::size_t>(made.rebuilt.time_index_size_bytes));
+        if (status == SILT_OK) {
+            return made;
+        }
+    }
+}
 
 /// The batch that ends a transaction.
 inline std::vector<unsigned char> write_end_marker(const silt_end_marker_t &marker) {

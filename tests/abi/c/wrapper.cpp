@@ -101,6 +101,80 @@ static void begins_and_ends_transactions(const std::string &home) {
     CHECK(log.offsets().highest_remote_offset == 1);
 }
 
+static void works_on_many_logs_at_once(const std::string &home) {
+    siltstone::Log first(home + "/many-0"), second(home + "/many-1");
+    unsigned char bytes[3][256];
+    std::vector<silt_append_item_t> items(3);
+    for (int i = 0; i < 3; i++) {
+        items[i].log = i == 1 ? second.get() : first.get();
+        items[i].records = bytes[i];
+        items[i].size_bytes = make_batch(bytes[i], 0, 1000, 9, 0, 40);
+        put_in_transaction(bytes[i], items[i].size_bytes);
+    }
+    items[2].records = nullptr;
+    const siltstone::Appends done =
+        siltstone::append_many(items, {first.start_verification(9, 0, 0, 0, 0)});
+    CHECK(done.status[0] == SILT_OK && done.results[0].last_offset == 0);
+    CHECK(done.status[1] == SILT_E_CONFLICT);
+    CHECK(done.results[1].detail_code == SILT_DETAIL_INVALID_TXN_STATE);
+    CHECK(done.status[2] == SILT_E_INVALID_ARGUMENT && siltstone::append_many({}).status.empty());
+    try {
+        items[2] = items[1];
+        static_cast<void>(siltstone::append_many(items));
+        CHECK(false);
+    } catch (const siltstone::Error &error) {
+        CHECK(error.code() == SILT_E_INVALID_ARGUMENT);
+    }
+    const silt_fetch_t fetch = {first.get(), 0, 1 << 20, SILT_UP_TO_LOG_END, 0, 0, nullptr};
+    std::vector<silt_fetch_t> fetches = {fetch, fetch};
+    fetches[1].log = nullptr;
+    const siltstone::Located located = siltstone::locate_within(fetches, 50);
+    CHECK(located.status[0] == SILT_OK && located.ranges[0].size_bytes() == 50);
+    CHECK(located.status[1] == SILT_E_INVALID_ARGUMENT && located.ranges[1].empty());
+}
+
+static void reads_bytes() {
+    std::vector<unsigned char> bytes;
+    for (int i = 0; i < 100; i++) {
+        unsigned char batch[256];
+        const std::size_t size = make_batch(batch, i, 1000 + i, -1, 0, 40);
+        bytes.insert(bytes.end(), batch, batch + size);
+    }
+    const siltstone::Batches found = siltstone::parse_batches(bytes.data(), bytes.size() - 1);
+    CHECK(found.batches.size() == 99 && found.batches[98].base_offset == 98);
+    CHECK(found.consumed_bytes == 99 * batch_size(40));
+    siltstone::validate_batches(bytes.data(), bytes.size());
+    for (const std::uint32_t interval : {0u, 1u}) {
+        const siltstone::RebuiltSegment made =
+            siltstone::rebuild_segment(bytes.data(), bytes.size(), 0, interval);
+        CHECK(made.rebuilt.next_offset == 100 && made.rebuilt.batch_count == 100);
+        // One behind every 38 batches, and the largest timestamp; or one for each but the first.
+        CHECK(made.offset_index.size() == 8 * (interval == 0 ? 2 : 99));
+        CHECK(made.time_index.size() == 12 * (interval == 0 ? 3 : 99));
+        CHECK(made.offset_index[3] != 0 && made.time_index.back() == 99);
+    }
+    bytes[50 * batch_size(40) + 8] = 0xff;
+    try {
+        static_cast<void>(siltstone::parse_batches(bytes.data(), bytes.size()));
+        CHECK(false);
+    } catch (const siltstone::Error &error) {
+        CHECK(error.code() == SILT_E_CORRUPT);
+    }
+    try {
+        siltstone::validate_batches(bytes.data(), bytes.size());
+        CHECK(false);
+    } catch (const siltstone::Error &error) {
+        const auto position = static_cast<std::int64_t>(50 * batch_size(40));
+        CHECK(error.code() == SILT_E_CORRUPT && error.get().position == position);
+    }
+    try {
+        static_cast<void>(siltstone::rebuild_segment(bytes.data(), bytes.size(), 1000));
+        CHECK(false);
+    } catch (const siltstone::Error &error) {
+        CHECK(error.code() == SILT_E_OUT_OF_RANGE);
+    }
+}
+
 static void throws_what_fails(const std::string &home) {
     try {
         siltstone::Log log(home + "/nothing");
@@ -284,12 +358,53 @@ static void decides_for_replicas() {
     const std::vector<silt_progress_t> followers = {{0, 4, 0, 0, -1, -1, 1, 2, 0}};
     CHECK(siltstone::isr_watermark(isr, followers).high_watermark == 4);
     CHECK(siltstone::isr_verdicts(isr, followers)[0] == SILT_FOLLOWER_MEMBER);
+    CHECK(siltstone::isr_acks(isr, -1, 4) == SILT_ACKS_WAIT);
+    CHECK(siltstone::isr_acks(isr, 1, 4) == SILT_ACKS_DONE);
+    CHECK(siltstone::isr_answered(isr, 0, 0, 0, 1) == SILT_ALTER_IGNORED);
+    silt_progress_t follower = followers[0];
+    siltstone::progress_record(follower, 9, 0, 1, 9, 500);
+    CHECK(follower.log_end_offset == 9 && follower.last_fetch_ms == 500);
+    const siltstone::LeaderOffset latest =
+        siltstone::leader_offset(bounds, -1, 7, SILT_UP_TO_LOG_END);
+    CHECK(latest.error_code == 0 && latest.offset.offset == bounds.log_end_offset);
     try {
         isr.change = 9;
         static_cast<void>(siltstone::isr_verdicts(isr, followers));
         CHECK(false);
     } catch (const siltstone::Error &error) {
         CHECK(error.code() == SILT_E_INVALID_ARGUMENT);
+    }
+}
+
+static void elects_leaders() {
+    siltstone::Partition partition;
+    partition.replicas = partition.isr = {1, 2, 3};
+    partition.fields.leader = 1;
+    const std::int32_t available[] = {2, 3};
+    silt_partition_event_t event = SILT_PARTITION_EVENT_INIT;
+    event.kind = SILT_PARTITION_BROKER_FENCED;
+    event.broker = 1;
+    event.min_insync_replicas = 3;
+    event.available = available;
+    event.available_count = 2;
+    CHECK(siltstone::partition_step(partition, event) == -1);
+    CHECK(partition.fields.leader == 2 && partition.isr == std::vector<std::int32_t>({2, 3}));
+    CHECK(partition.elr == std::vector<std::int32_t>({1}) && partition.replicas.size() == 3);
+    CHECK(siltstone::partition_step(partition, event) == 0);
+    // A set that is larger than the assignment needs more room than there was.
+    const std::int32_t target[] = {2, 3, 1, 4};
+    event.kind = SILT_PARTITION_CHANGE;
+    event.flags = SILT_PARTITION_EVENT_TARGET_ISR;
+    event.target_isr = target;
+    event.target_isr_count = 4;
+    static_cast<void>(siltstone::partition_step(partition, event));
+    CHECK(partition.isr.size() == 4 && partition.isr[3] == 4);
+    try {
+        event.election = 9;
+        static_cast<void>(siltstone::partition_step(partition, event));
+        CHECK(false);
+    } catch (const siltstone::Error &error) {
+        CHECK(error.code() == SILT_E_INVALID_ARGUMENT && partition.isr.size() == 4);
     }
 }
 
@@ -318,12 +433,15 @@ int main(int argc, char **argv) {
     owns_what_it_opens(argv[1]);
     reads_and_cuts_at_both_ends(argv[1]);
     begins_and_ends_transactions(argv[1]);
+    works_on_many_logs_at_once(argv[1]);
+    reads_bytes();
     throws_what_fails(argv[1]);
     holds_an_index(argv[1]);
     holds_an_engine(argv[1]);
     asks_of_remote_storage();
     uploads_and_rebuilds(argv[1]);
     decides_for_replicas();
+    elects_leaders();
     repairs_directories(argv[1]);
     puts("ok");
     return 0;

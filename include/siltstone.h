@@ -246,8 +246,8 @@ typedef struct silt_end_marker {
 /*
  * Makes the batch that ends a transaction, byte for byte as Kafka's coordinator has it written: to
  * be appended with SILT_ORIGIN_COORDINATOR and a transaction_version. *size_bytes gets its size,
- * also with SILT_E_SHORT_BUFFER. SILT_E_INVALID_ARGUMENT for a producer id or epoch of -1, or a negative
- * timestamp.
+ * also with SILT_E_SHORT_BUFFER. SILT_E_INVALID_ARGUMENT for a producer id or epoch of -1, or a
+ * timestamp below that.
  */
 SILT_API silt_status_t silt_end_marker_write(const silt_end_marker_t *marker, void *bytes,
                                              uint64_t capacity, uint64_t *size_bytes,

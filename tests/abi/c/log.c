@@ -351,7 +351,7 @@ static void ends_transactions(void) {
     marker.producer_id = -1;
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_end_marker_write(&marker, bytes, 78, &size, &error));
     marker.producer_id = 0;
-    marker.timestamp_ms = -1;
+    marker.timestamp_ms = -2;
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_end_marker_write(&marker, bytes, 78, &size, &error));
     CHECK(size == 42 && error.message[0] != 0);
     silt_log_close(log);

@@ -151,7 +151,7 @@ fn push_no_tags(out: &mut Vec<u8>) {
 ///
 /// # Errors
 ///
-/// No producer id or no producer epoch; a negative timestamp.
+/// No producer id or no producer epoch; a negative timestamp other than -1.
 pub fn write_end_marker(
     options: &BatchOptions,
     marker: &EndMarker,

@@ -147,6 +147,13 @@ typedef struct silt_error {
 
 #define SILT_ERROR_INIT { SILT_SIZE_OF(silt_error_t), 0, 0, 0, -1, -1, { 0 } }
 
+/*
+ * Hears how far a long call is: about fifty times a second, on the thread that called; the work is
+ * done by others meanwhile, which end with the call. Anything but 0 ends the call with
+ * SILT_E_CANCELLED, and is detail_code of the error.
+ */
+typedef int32_t (*silt_progress_fn)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
+
 /* The name of a code, such as "SILT_E_IO"; "SILT_E_?" for a number that is none. */
 SILT_API const char *silt_status_name(silt_status_t status);
 
@@ -862,17 +869,20 @@ typedef struct silt_engine_options {
     int64_t now_ms;
     uint32_t io;             /* SILT_IO_ */
     uint32_t open_files_max; /* 0: 10,000 */
+    silt_progress_fn progress; /* hears how far the load is, or NULL; a log counts as one byte more
+                                * than recovery reads of it */
+    void *progress_ctx;
 } silt_engine_options_t;
 
 #define SILT_ENGINE_OPTIONS_INIT \
-    { SILT_SIZE_OF(silt_engine_options_t), 0, NULL, NULL, 0, 0, NULL, 0, 0, 0, 0, 0 }
+    { SILT_SIZE_OF(silt_engine_options_t), 0, NULL, NULL, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL }
 
 /*
  * Takes log directories and opens all logs in them. A directory that is missing is made; one whose
  * disk fails is offline from the start, and a log that cannot be opened is left as it is: see
  * silt_engine_stats. Errors: SILT_E_CONFLICT when another process holds a directory or they do not
  * belong together, SILT_E_INVALID_ARGUMENT for a setting that Kafka would refuse, SILT_E_IO when no
- * directory is left.
+ * directory is left; SILT_E_CANCELLED by the progress function: the next start recovers.
  */
 SILT_API silt_status_t silt_engine_open(const char *const *dirs, uint32_t dir_count,
                                         const silt_engine_options_t *options,
@@ -1855,13 +1865,6 @@ typedef struct silt_partition_dir {
 /* The partitions, by directory and name, as they are now. */
 SILT_API silt_status_t silt_dir_scan(const silt_dir_t *dir, silt_partition_dir_t *out,
                                      uint32_t capacity, uint32_t *count, silt_error_t *err);
-
-/*
- * Hears how far a long call is: about fifty times a second, on the thread that called; the work is
- * done by others meanwhile, which end with the call. Anything but 0 ends the call with
- * SILT_E_CANCELLED, and is detail_code of the error.
- */
-typedef int32_t (*silt_progress_fn)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
 
 enum {
     SILT_SEVERITY_NOTICE = 0,

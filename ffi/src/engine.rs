@@ -11,10 +11,12 @@ use engine::dir::engine::{
 };
 use engine::dir::metadata::Configs;
 use engine::dir::settings::{Layers, Resolver, check_topic_names};
+use engine::log::progress::Progress;
 use engine::log::{Log, LogConfig};
 use engine::uuid::Uuid;
 use engine::{Error, Kind};
 
+use crate::dir::progress::with_progress;
 use crate::error::{CLOSED, Failure, Outcome, SiltError, Status, guard, invalid};
 use crate::handle::{Handle, Object, close, on};
 use crate::log::{LogObject, disk, pairs};
@@ -149,7 +151,18 @@ unsafe fn open(dirs: &[PathBuf], options: &COptions) -> Outcome<EngineObject> {
     }
     open.producers.producer_id_expiration_ms = broker.producer_id_expiration_ms;
     open.producers.transaction_timeout_max_ms = broker.transaction_max_timeout_ms;
-    let (engine, _report) = Engine::open(disk(options.io)?, dirs, &open)?;
+    let storage = disk(options.io)?;
+    let is_heard = options.progress.is_some();
+    let load = |progress: &dyn Progress| {
+        Engine::open(
+            storage,
+            dirs,
+            &EngineOptions { progress: is_heard.then_some(progress), ..open },
+        )
+    };
+    // SAFETY: the caller's function.
+    let loaded = unsafe { with_progress(options.progress, options.progress_ctx, 0, load) };
+    let (engine, _report) = loaded?;
     Ok(EngineObject {
         work: Mutex::default(),
         next_work: AtomicU64::new(1),

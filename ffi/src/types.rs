@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_void};
 
 use engine::state::EpochEntry;
 
+use crate::dir::progress::ProgressFn;
 use crate::handle::Handle;
 use crate::log::LogObject;
 
@@ -345,6 +346,8 @@ c_structs! {
         now_ms: i64,
         io: u32,
         open_files_max: u32,
+        progress: ProgressFn,
+        progress_ctx: *mut c_void,
     }
 
     /// `silt_new_log_t`.

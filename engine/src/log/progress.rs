@@ -8,6 +8,9 @@ pub trait Progress: Sync {
     /// This many more bytes of logs were read.
     fn bytes(&self, count: u64);
 
+    /// This many more will be; told by calls that find that out themselves.
+    fn expect(&self, _count: u64) {}
+
     /// Whether to stop; looked at now and then.
     fn is_cancelled(&self) -> bool {
         false

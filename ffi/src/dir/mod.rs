@@ -1,7 +1,7 @@
 //! Log directories that nobody has open: what is there, is it sound, make it fit to start.
 
 mod object;
-mod progress;
+pub mod progress;
 mod recover;
 mod scan;
 pub mod types;

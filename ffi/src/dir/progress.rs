@@ -15,10 +15,11 @@ pub type ProgressFn = Option<unsafe extern "C" fn(*mut c_void, u64, u64) -> i32>
 /// How often the function is called where others do the work.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The bytes that are done, and whether to go on.
+/// The bytes that are done and those that there are, and whether to go on.
 #[derive(Default)]
 struct Count {
     done_bytes: AtomicU64,
+    total_bytes: AtomicU64,
     is_over: AtomicBool,
 }
 
@@ -27,13 +28,17 @@ impl Progress for Count {
         self.done_bytes.fetch_add(count, Ordering::Relaxed);
     }
 
+    fn expect(&self, count: u64) {
+        self.total_bytes.fetch_add(count, Ordering::Relaxed);
+    }
+
     fn is_cancelled(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 }
 
 /// Runs `work` and calls the caller's function meanwhile, on its thread. What it answers to
-/// end the work is kept in the error.
+/// end the work is kept in the error. `total_bytes` is what is known before the work begins.
 ///
 /// # Safety
 /// The function is one that may be called with this context.
@@ -43,11 +48,12 @@ pub unsafe fn with_progress<T: Send>(
     total_bytes: u64,
     work: impl FnOnce(&dyn Progress) -> engine::Result<T> + Send,
 ) -> Outcome<T> {
-    let count = Count::default();
+    let count = Count { total_bytes: AtomicU64::new(total_bytes), ..Count::default() };
     let Some(function) = function else { return Ok(work(&count)?) };
     let answer = AtomicI32::new(0);
     let tell = || {
         let done_bytes = count.done_bytes.load(Ordering::Relaxed);
+        let total_bytes = count.total_bytes.load(Ordering::Relaxed);
         if count.is_cancelled() {
             return;
         }

@@ -16,4 +16,10 @@ static inline const char *path_of(const char *name) {
     return path;
 }
 
+/* Makes a file of these bytes. */
+static inline void make_file(const char *path, const void *bytes, size_t size) {
+    FILE *file = fopen(path, "wb");
+    CHECK(file != NULL && fwrite(bytes, 1, size, file) == size && fclose(file) == 0);
+}
+
 #endif

@@ -20,6 +20,7 @@ use crate::dir::recover::rebuilds::settle_rebuilds;
 use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Storage};
 use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
+use crate::log::progress::Progress;
 use crate::problem::{Code, Problem, Severity};
 use crate::segment::OpenFiles;
 use crate::state::checkpoint::OffsetEntry;
@@ -47,7 +48,8 @@ impl Engine {
     ///
     /// # Errors
     /// `Conflict` when another process holds one of the directories, or when they do not belong
-    /// together; `Io` when no directory is left; `InvalidArgument` when there is none.
+    /// together; `Io` when no directory is left; `InvalidArgument` when there is none; `Cancelled`
+    /// when whoever hears of the progress ends it: then the next start recovers.
     // spec: segments 7
     pub fn open(
         storage: Arc<dyn Storage>,
@@ -88,6 +90,9 @@ fn open(
     }
     let open_files = OpenFiles::new(options.open_files_max);
     let outcomes = load_logs(&storage, &dirs, &looks, options, &open_files);
+    if options.progress.is_some_and(Progress::is_cancelled) {
+        return Err(Error::new(Kind::Cancelled, "the load was cancelled"));
+    }
     let mut engine = Engine {
         storage,
         dirs,

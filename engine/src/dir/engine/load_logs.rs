@@ -14,11 +14,12 @@ use super::directory::{LogDir, is_disk_failure};
 use super::load::Look;
 use super::options::EngineOptions;
 use crate::dir::recover::checkpoints::Checkpoints;
+use crate::dir::recover::directory::tail_bytes;
 use crate::dir::recover::group::{Group, Member as GroupMember};
 use crate::dir::recover::{DirRecoverOptions, PartitionDone, PartitionSettings};
 use crate::error::{Error, Kind, Result};
 use crate::io::Storage;
-use crate::log::progress::Silent;
+use crate::log::progress::{Progress, Silent};
 use crate::log::{FolderKind, FolderName, Log, OpenOptions, read_topic_id};
 use crate::segment::OpenFiles;
 use crate::segment::rebuild::IndexSettings;
@@ -66,6 +67,7 @@ struct Loader<'a> {
     open_files: &'a Arc<OpenFiles>,
     /// Directories whose disk failed meanwhile: no more of their logs is tried.
     failed: Vec<AtomicBool>,
+    progress: &'a dyn Progress,
 }
 
 /// Opens the logs of all directories.
@@ -77,7 +79,11 @@ pub(super) fn load_logs(
     open_files: &Arc<OpenFiles>,
 ) -> Vec<(Member, Outcome)> {
     let failed = dirs.iter().map(|dir| AtomicBool::new(dir.is_offline())).collect();
-    let loader = Loader { storage, dirs, looks, options, open_files, failed };
+    let progress = options.progress.unwrap_or(&Silent);
+    let loader = Loader { storage, dirs, looks, options, open_files, failed, progress };
+    if options.progress.is_some() {
+        progress.expect(loader.work_ahead());
+    }
     let mut members: Vec<(Member, Option<Error>)> = looks
         .iter()
         .flat_map(|look| look.members.iter().map(|member| (member.clone(), None)))
@@ -137,6 +143,24 @@ impl Loader<'_> {
         }
     }
 
+    /// The bytes that recovery will read, and one for each log that will be opened.
+    fn work_ahead(&self) -> u64 {
+        let mut ahead = 0_u64;
+        for (dir, look) in self.dirs.iter().zip(self.looks) {
+            for member in &look.members {
+                let to_read = if dir.was_clean {
+                    0
+                } else {
+                    let points = &look.lines.recovery_points;
+                    let point = points.get(&member.topic, member.partition).unwrap_or(0);
+                    tail_bytes(&**self.storage, &member.path, point)
+                };
+                ahead = ahead.saturating_add(to_read).saturating_add(1);
+            }
+        }
+        ahead
+    }
+
     /// Makes the logs of a directory sound and durable; what cannot be gets its error.
     fn recover(&self, number: usize, members: &mut [(Member, Option<Error>)]) {
         let (Some(dir), Some(look)) = (self.dirs.get(number), self.looks.get(number)) else {
@@ -171,7 +195,7 @@ impl Loader<'_> {
             dir: &dir.path,
             checkpoints: &checkpoints,
             options: &options,
-            progress: &Silent,
+            progress: self.progress,
             clean: false,
         };
         let mut waiting: Vec<&mut (Member, Option<Error>)> = members
@@ -179,7 +203,7 @@ impl Loader<'_> {
             .filter(|(member, error)| member.dir == number && error.is_none())
             .collect();
         for part in waiting.chunks_mut(GROUP) {
-            if self.is_failed(number) {
+            if self.is_failed(number) || self.progress.is_cancelled() {
                 return;
             }
             let list: Vec<GroupMember> = part.iter().map(|(member, _)| of_group(member)).collect();
@@ -207,6 +231,10 @@ impl Loader<'_> {
     fn open(&self, (member, error): (Member, Option<Error>)) -> (Member, Outcome) {
         let outcome = match error {
             Some(error) => Err(error),
+            None if self.progress.is_cancelled() => {
+                let message = "not opened: the load was cancelled";
+                Err(Error::new(Kind::Cancelled, message).in_file(&member.path))
+            }
             None if self.is_failed(member.dir) => {
                 let message = "not opened: its log directory is offline";
                 Err(Error::new(Kind::Closed, message).in_file(&member.path))
@@ -217,6 +245,7 @@ impl Loader<'_> {
             self.note(member.dir, &error);
             Outcome::Failed(error)
         });
+        self.progress.bytes(1);
         (member, outcome)
     }
 
@@ -281,4 +310,110 @@ fn compacted_end(log: &Log, line: i64) -> i64 {
 pub(super) fn of_group(member: &Member) -> GroupMember {
     let key = Some((member.topic.clone(), member.partition));
     GroupMember { dir: member.path.clone(), key }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+    use crate::dir::engine::{Engine, NewLog};
+    use crate::io::SimDisk;
+    use crate::log::LogConfig;
+    use crate::record::builder::{BatchBuilder, BatchOptions};
+    use crate::record::codec::Compressor;
+
+    const LOGS: i32 = 5;
+
+    /// Counts, and ends the load when so much is done.
+    struct Heard {
+        expected: AtomicU64,
+        done: AtomicU64,
+        end: u64,
+    }
+
+    impl Heard {
+        fn until(end: u64) -> Self {
+            Heard { expected: AtomicU64::new(0), done: AtomicU64::new(0), end }
+        }
+
+        fn counts(&self) -> (u64, u64) {
+            (self.expected.load(Ordering::Relaxed), self.done.load(Ordering::Relaxed))
+        }
+    }
+
+    impl Progress for Heard {
+        fn bytes(&self, count: u64) {
+            self.done.fetch_add(count, Ordering::Relaxed);
+        }
+
+        fn expect(&self, count: u64) {
+            self.expected.fetch_add(count, Ordering::Relaxed);
+        }
+
+        fn is_cancelled(&self) -> bool {
+            self.done.load(Ordering::Relaxed) >= self.end
+        }
+    }
+
+    fn open(disk: &Arc<SimDisk>, heard: &Heard) -> Result<Engine> {
+        let config = |_: &str| LogConfig::default();
+        let options = EngineOptions { progress: Some(heard), ..EngineOptions::new(&config, 0) };
+        let disk: Arc<dyn Storage> = Arc::<SimDisk>::clone(disk);
+        Engine::open(disk, &["/data".into()], &options).map(|(engine, _)| engine)
+    }
+
+    /// Logs of a batch each; the bytes of all of them.
+    fn fill(engine: &Engine) -> u64 {
+        let mut batch = Vec::new();
+        let options = BatchOptions { leader_epoch: 0, ..BatchOptions::default() };
+        let mut builder = BatchBuilder::new(options).unwrap();
+        builder.append(0, None, Some(b"value")).unwrap();
+        builder.write_to(&mut Compressor::new(), &mut batch).unwrap();
+        for partition in 0..LOGS {
+            let log = engine.get_or_create("orders", partition, &NewLog::default()).unwrap();
+            log.append_as_follower(&batch, 0, 0).unwrap();
+        }
+        u64::try_from(batch.len()).unwrap() * 5
+    }
+
+    #[test]
+    fn a_load_tells_each_log_and_the_bytes_that_recovery_reads() {
+        let disk = Arc::new(SimDisk::new());
+        let engine = open(&disk, &Heard::until(u64::MAX)).unwrap();
+        let bytes = fill(&engine);
+        drop(engine);
+        let heard = Heard::until(u64::MAX);
+        let engine = open(&disk, &heard).unwrap();
+        assert_eq!(heard.counts(), (bytes + 5, bytes + 5), "after a crash");
+        assert!(engine.close(1, 1).dirs.iter().all(|dir| dir.is_clean));
+        drop(engine);
+        let heard = Heard::until(u64::MAX);
+        open(&disk, &heard).unwrap();
+        assert_eq!(heard.counts(), (5, 5), "after a clean stop");
+    }
+
+    #[test]
+    fn a_load_that_is_cancelled_can_be_done_again() {
+        let disk = Arc::new(SimDisk::new());
+        let engine = open(&disk, &Heard::until(u64::MAX)).unwrap();
+        let bytes = fill(&engine);
+        assert!(engine.close(1, 1).dirs.iter().all(|dir| dir.is_clean));
+        drop(engine);
+        // While logs are opened; the next start is none after a clean stop. Then while logs are
+        // recovered, and before anything is done.
+        for end in [3, 1, 0] {
+            let error = open(&disk, &Heard::until(end)).map(drop).unwrap_err();
+            assert_eq!(error.kind(), Kind::Cancelled, "{end}");
+        }
+        let heard = Heard::until(u64::MAX);
+        let engine = open(&disk, &heard).unwrap();
+        assert_eq!(heard.counts(), (bytes + 5, bytes + 5));
+        for partition in 0..LOGS {
+            let log = engine.log("orders", partition).unwrap().unwrap();
+            assert_eq!(log.log_end_offset(), 1);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::log::progress::Progress;
 use crate::log::{CleanerOptions, LogConfig};
 use crate::state::ProducerStateConfig;
 use crate::uuid::Uuid;
@@ -33,6 +34,9 @@ pub struct EngineOptions<'a> {
     pub identity: Option<&'a Identity>,
     /// Threads to load with; 1 is the caller's own.
     pub threads: usize,
+    /// Hears how far the load is, counted in the bytes that recovery reads and one for each log
+    /// that is opened, and may end it.
+    pub progress: Option<&'a dyn Progress>,
     /// The clock, in milliseconds since 1970.
     pub now_ms: i64,
     /// How producers are remembered.
@@ -76,6 +80,7 @@ impl<'a> EngineOptions<'a> {
             is_stray: None,
             identity: None,
             threads: 1,
+            progress: None,
             now_ms,
             producers: ProducerStateConfig::default(),
             keep_lost: false,

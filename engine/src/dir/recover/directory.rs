@@ -204,12 +204,18 @@ pub fn bytes_to_read(
             .as_ref()
             .and_then(|(topic, partition)| checkpoints.recovery_points.get(topic, *partition));
         let point = if options.all { 0 } else { options.recovery_point.or(known).unwrap_or(0) };
-        let Ok(inventory) = Inventory::read(storage, &member.dir) else { continue };
-        let floor = inventory.segments.range(..=point).next_back().map_or(point, |(base, _)| *base);
-        let tail = inventory.segments.range(floor..);
-        total = tail.fold(total, |sum, (_, segment)| sum.saturating_add(segment.log_size_bytes));
+        total = total.saturating_add(tail_bytes(storage, &member.dir, point));
     }
     Ok(total)
+}
+
+/// How many bytes of a partition lie in the segments from a recovery point on; 0 where it cannot be
+/// listed.
+pub(crate) fn tail_bytes(storage: &dyn Storage, dir: &Path, point: i64) -> u64 {
+    let Ok(inventory) = Inventory::read(storage, dir) else { return 0 };
+    let floor = inventory.segments.range(..=point).next_back().map_or(point, |(base, _)| *base);
+    let tail = inventory.segments.range(floor..);
+    tail.fold(0, |sum, (_, segment)| sum.saturating_add(segment.log_size_bytes))
 }
 
 /// Takes the lock that a broker takes, in a file that the broker can open, too.

@@ -6,7 +6,7 @@
 //! is sound. [`recover_log_dir`] does one directory, [`recover_partition`] one partition alone.
 
 pub(crate) mod checkpoints;
-mod directory;
+pub(crate) mod directory;
 pub(crate) mod group;
 mod options;
 pub(crate) mod rebuilds;

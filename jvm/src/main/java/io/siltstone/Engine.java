@@ -38,18 +38,30 @@ public final class Engine implements AutoCloseable {
      *     they do not belong together, {@link Kind#IO} when no directory is left
      */
     public static Engine open(List<Path> dirs, EngineOptions options) {
+        return open(dirs, options, null);
+    }
+
+    /**
+     * The same, and tells how far it is: a log counts as one byte more than recovery reads of it.
+     * When it is ended, the next start recovers.
+     *
+     * @param progress null for none
+     */
+    public static Engine open(List<Path> dirs, EngineOptions options, Progress progress) {
         long[] object = new long[1];
         List<Path> all = List.copyOf(dirs);
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment names = Memory.paths(arena, all);
-            MemorySegment struct = options.write(arena);
-            Scratch.call(scratch -> {
-                int status = (int) EngineNative.ENGINE_OPEN.invokeExact(
-                        names, all.size(), struct, scratch.first, scratch.error);
-                object[0] = scratch.firstLong();
-                return status;
-            });
-        }
+        ProgressCall.run(progress, function -> {
+            try (Arena arena = Arena.ofConfined()) {
+                MemorySegment names = Memory.paths(arena, all);
+                MemorySegment struct = options.write(arena, function);
+                Scratch.call(scratch -> {
+                    int status = (int) EngineNative.ENGINE_OPEN.invokeExact(
+                            names, all.size(), struct, scratch.first, scratch.error);
+                    object[0] = scratch.firstLong();
+                    return status;
+                });
+            }
+        });
         return new Engine(object[0]);
     }
 

@@ -27,7 +27,8 @@ final class EngineLayouts {
     static final StructLayout ENGINE_OPTIONS = struct("silt_engine_options_t",
             i32("struct_size"), i32("flags"), pointer("configs"), pointer("topic_configs"),
             i32("config_count"), i32("topic_config_count"), pointer("cluster_id"), i32("node_id"),
-            i32("threads"), i64("now_ms"), i32("io"), i32("open_files_max"));
+            i32("threads"), i64("now_ms"), i32("io"), i32("open_files_max"), pointer("progress"),
+            pointer("progress_ctx"));
 
     static final StructLayout NEW_LOG = struct("silt_new_log_t",
             i32("struct_size"), i32("flags"), pointer("configs"), i32("config_count"),

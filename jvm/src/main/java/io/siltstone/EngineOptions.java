@@ -92,7 +92,7 @@ public final class EngineOptions {
     }
 
     /** As the struct of the header. */
-    MemorySegment write(Arena arena) {
+    MemorySegment write(Arena arena, MemorySegment progress) {
         List<Map.Entry<String, String>> settings = configs.all();
         List<TopicConfig> topics;
         synchronized (topicConfigs) {
@@ -111,6 +111,7 @@ public final class EngineOptions {
         out.set(JAVA_LONG, at("now_ms"), nowMs);
         out.set(JAVA_INT, at("io"), io.ordinal());
         out.set(JAVA_INT, at("open_files_max"), openFilesMax);
+        out.set(ADDRESS, at("progress"), progress);
         return out;
     }
 

@@ -37,6 +37,12 @@ final class ProgressCall {
         int run(long object, MemorySegment function, Scratch scratch) throws Throwable;
     }
 
+    /** A call that is given the function, and throws what fails. */
+    @FunctionalInterface
+    interface Use {
+        void with(MemorySegment function);
+    }
+
     private final Progress progress;
     private Throwable thrown;
 
@@ -46,14 +52,19 @@ final class ProgressCall {
 
     /** Runs a call that tells its progress; none when that is null. */
     static void run(Handle handle, Progress progress, Body body) {
+        run(progress, function ->
+                handle.call((object, scratch) -> body.run(object, function, scratch)));
+    }
+
+    /** The same without an object. */
+    static void run(Progress progress, Use use) {
         if (progress == null) {
-            handle.call((object, scratch) -> body.run(object, MemorySegment.NULL, scratch));
+            use.with(MemorySegment.NULL);
             return;
         }
         ProgressCall call = new ProgressCall(progress);
         try (Arena arena = Arena.ofConfined()) {
-            MemorySegment function = call.function(arena);
-            handle.call((object, scratch) -> body.run(object, function, scratch));
+            use.with(call.function(arena));
         } catch (SiltstoneException failure) {
             call.rethrow();
             throw failure;

@@ -104,6 +104,31 @@ class EngineTest {
     }
 
     @Test
+    void aLoadTellsHowFarItIsAndCanBeEnded() {
+        List<Path> dirs = List.of(home.resolve("data"));
+        try (Engine engine = Engine.open(dirs, new EngineOptions(), (done, total) -> true);
+                Log log = engine.create("orders", 0, new NewLog())) {
+            Samples.fill(log, 30);
+        }
+        fails(Kind.CANCELLED, () -> Engine.open(dirs, new EngineOptions(), (done, total) -> false));
+        IllegalStateException own = assertThrows(IllegalStateException.class,
+                () -> Engine.open(dirs, new EngineOptions(), (done, total) -> {
+                    throw new IllegalStateException("no more");
+                }));
+        assertEquals("no more", own.getMessage());
+        long[] told = {-1, -1};
+        try (Engine engine = Engine.open(dirs, new EngineOptions(), (done, total) -> {
+                    told[0] = done;
+                    told[1] = total;
+                    return true;
+                });
+                Log log = engine.log("orders", 0)) {
+            assertEquals(30, Samples.offsets(log).logEndOffset());
+        }
+        assertTrue(told[0] >= 0 && told[0] <= told[1]);
+    }
+
+    @Test
     void whatIsDueIsHandedOutOnceAndRun() {
         try (Engine engine = open("data")) {
             Log log = engine.create("orders", 0, new NewLog().nowMs(NOW_MS));

@@ -4,13 +4,14 @@
 
 #include "home.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TORN_FILES = 3, TORN_BATCHES = 200 };
+enum { TORN_FILES = 3, TORN_BATCHES = 200, PAGE = 4096 };
 
 static const char *const torn_names[TORN_FILES] = {
     "torn-0/00000000000000000000.log",
@@ -50,6 +51,14 @@ static inline silt_log_t *make_log_to_tear(void) {
     return log;
 }
 
+/* Makes a hole of a page in a file; 0 where the file system has none, -1 when that fails. */
+static inline int punch(int file, off_t at) {
+    if (fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, PAGE) == 0) {
+        return 1;
+    }
+    return errno == EOPNOTSUPP ? 0 : -1;
+}
+
 /* Cuts a file, makes it as long as it was, and gives it back its bytes or leaves it the zeros. */
 static inline void tear(int file, const unsigned char *bytes, size_t size, uint32_t *state) {
     off_t cut = (off_t)(random_of(state) % (size + 1));
@@ -61,16 +70,29 @@ static inline void tear(int file, const unsigned char *bytes, size_t size, uint3
     if (random_of(state) % 2 == 0) {
         is_good = is_good && pwrite(file, bytes, size, 0) == (ssize_t)size;
     }
-#ifdef FALLOC_FL_PUNCH_HOLE
-    /* Not every file system has holes. */
-    int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-    if (fallocate(file, hole, (off_t)(random_of(state) % 4) * 4096, 4096) != 0) {
-        return;
-    }
-#endif
-    if (!is_good) {
+    if (!is_good || punch(file, (off_t)(random_of(state) % 4) * PAGE) < 0) {
         _exit(1);
     }
+}
+
+/* Punches the files of a log page by page, and has them looked at after each hole: first those of
+ * its indexes, then the log itself. */
+static inline void look_through_holes(void (*look)(void)) {
+    silt_log_close(make_log_to_tear());
+    for (int i = TORN_FILES - 1; i >= 0; i--) {
+        int file = open(path_of(torn_names[i]), O_RDWR);
+        struct stat stat;
+        CHECK(file >= 0 && fstat(file, &stat) == 0 && stat.st_size > 0);
+        for (off_t at = 0; at < stat.st_size; at += PAGE) {
+            int is_punched = punch(file, at);
+            CHECK(is_punched >= 0);
+            unsigned char byte = 1;
+            CHECK(!is_punched || (pread(file, &byte, 1, at) == 1 && byte == 0));
+            look();
+        }
+        CHECK(close(file) == 0);
+    }
+    CHECK(rename(path_of("torn-0"), path_of("holes-0")) == 0);
 }
 
 /* Starts the other process, which goes on until it is killed. */

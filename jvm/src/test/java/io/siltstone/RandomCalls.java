@@ -50,8 +50,8 @@ public final class RandomCalls {
     };
     private static final int OBJECTS_OF_A_CLASS = 12;
     private static final int MEMORY_MAX = 40;
-    /** Which argument of {@link Index#open} is the size of a file. */
-    private static final int INDEX_SIZE = 3;
+    /** Which argument of these methods of {@link Index} is the size of a file. */
+    private static final Map<String, Integer> SIZES = Map.of("open", 3, "resize", 1);
 
     private final Random random;
     private final Path home;
@@ -180,9 +180,10 @@ public final class RandomCalls {
         for (int at = 0; at < arguments.length; at++) {
             arguments[at] = argument(call.getParameterTypes()[at]);
         }
-        if (call.getDeclaringClass() == Index.class && call.getName().equals("open")) {
+        Integer size = call.getDeclaringClass() == Index.class ? SIZES.get(call.getName()) : null;
+        if (size != null) {
             // A file of two gigabytes would do nothing but take its time.
-            arguments[INDEX_SIZE] = (int) arguments[INDEX_SIZE] & 0x8000_ffff;
+            arguments[size] = (int) arguments[size] & 0x8000_ffff;
         }
         try {
             Object result;

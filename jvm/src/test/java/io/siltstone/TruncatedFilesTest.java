@@ -4,11 +4,13 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Random;
 import java.util.UUID;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -51,17 +53,51 @@ class TruncatedFilesTest {
         try (Log log = open(); Fetches fetches = new Fetches(1)) {
             Samples.fill(log, RECORDS);
             log.flush(3000);
-            MemorySegment bytes = Arena.ofAuto().allocate(4096);
-            TimeOffset found = new TimeOffset();
-            whileFilesShrink(offset -> {
-                fetches.set(0, log, offset, 500, UpTo.LOG_END, true);
-                fetches.locate(1);
-                // What is cut off is passed over, as by Kafka; nothing is made up.
-                assertTrue(fetches.baseOffset(0) < RECORDS);
-                assertTrue(fetches.position(0) <= SEGMENT_SIZE);
-                fetches.read(0, bytes);
-                log.offsetForTime(1000 + offset, found);
-            });
+            whileFilesShrink(offset -> lookUp(log, fetches, offset));
+        }
+    }
+
+    private static void lookUp(Log log, Fetches fetches, int offset) {
+        fetches.set(0, log, offset, 500, UpTo.LOG_END, true);
+        fetches.locate(1);
+        // What is cut off is passed over, as by Kafka; nothing is made up.
+        assertTrue(fetches.baseOffset(0) < RECORDS);
+        assertTrue(fetches.position(0) <= SEGMENT_SIZE);
+        fetches.read(0, Arena.ofAuto().allocate(4096));
+        TimeOffset found = new TimeOffset();
+        assertTrue(!log.offsetForTime(1000 + offset, found) || found.offset() < RECORDS);
+    }
+
+    @Test
+    void aLogIsLookedUpWhoseFilesHaveHoles() throws Throwable {
+        try (Log log = open()) {
+            Samples.fill(log, RECORDS);
+            log.stop();
+        }
+        List<Path> files;
+        try (Stream<Path> all = Files.list(home.resolve("orders-0"))) {
+            // Those of the indexes first.
+            files = all.filter(file -> file.toString().matches(".*(index|log)"))
+                    .sorted(Comparator.comparing(file -> file.toString().endsWith(".log")))
+                    .toList();
+        }
+        assertTrue(files.size() > 6);
+        for (Path file : files) {
+            // What is opened may find that a file is not as it must be, and cut the log.
+            for (long position = 0; position < file.toFile().length(); position += 4096) {
+                Holes.punch(file, position, 4096);
+                try (Log log = open(); Fetches fetches = new Fetches(1)) {
+                    for (int offset = 0; offset < RECORDS; offset += 9) {
+                        try {
+                            lookUp(log, fetches, offset);
+                        } catch (SiltstoneException told) {
+                            assertTrue(told.kind() != Kind.BUG, told.getMessage());
+                        }
+                    }
+                } catch (SiltstoneException told) {
+                    assertTrue(told.kind() != Kind.BUG, told.getMessage());
+                }
+            }
         }
     }
 

@@ -269,6 +269,11 @@ pub unsafe fn guard_or(
     after_panic: impl FnOnce(),
     body: impl FnOnce() -> Outcome<()>,
 ) -> Status {
+    let body = || {
+        #[cfg(feature = "test")]
+        crate::library::panic_if_asked();
+        body()
+    };
     // What the body had in hand is not looked at again: objects are poisoned, results not written.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => OK,

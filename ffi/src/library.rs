@@ -74,6 +74,25 @@ pub unsafe extern "C" fn silt_test_panic_on_log(
     unsafe { crate::handle::on(log, err, |_: &crate::log::LogObject| panic!("as it was asked to")) }
 }
 
+#[cfg(feature = "test")]
+static PANICS_NEXT: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// Has the next call of any function panic.
+#[cfg(feature = "test")]
+#[unsafe(no_mangle)]
+pub extern "C" fn silt_test_panic_next() {
+    PANICS_NEXT.store(true, std::sync::atomic::Ordering::SeqCst);
+}
+
+/// Panics when the caller wants this call to.
+#[cfg(feature = "test")]
+#[expect(clippy::panic, reason = "it is asked to")]
+pub fn panic_if_asked() {
+    if PANICS_NEXT.swap(false, std::sync::atomic::Ordering::SeqCst) {
+        panic!("as it was asked to");
+    }
+}
+
 /// The layouts of the structs, to be compared with the header.
 #[cfg(feature = "test")]
 #[unsafe(no_mangle)]

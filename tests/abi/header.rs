@@ -12,12 +12,12 @@ use crate::programs::{Program, library};
 /// The structs, fields and functions of the released interface; see docs/ABI.md.
 const ABI: &str = include_str!("../../ffi/siltstone.abi");
 
-fn header() -> String {
+pub fn header() -> String {
     fs::read_to_string(root().join("include/siltstone.h")).expect("the header")
 }
 
 /// The text without its comments.
-fn without_comments(text: &str) -> String {
+pub fn without_comments(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
     while let Some((before, comment)) = rest.split_once("/*") {

@@ -3,7 +3,9 @@
 //!
 //! Needs a C and a C++ compiler.
 
+mod cases;
 mod header;
 mod packaging;
 mod programs;
 mod sanitizers;
+mod table;

@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 use siltstone_tests::sources::root;
 use siltstone_tests::tool::{build_library, run_command};
 
+use crate::cases;
+
 const FLAGS: [&str; 7] = [
     "-std=c99",
     "-D_POSIX_C_SOURCE=200809L",
@@ -22,7 +24,7 @@ const FLAGS: [&str; 7] = [
 const CPP_FLAGS: [&str; 5] = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
 /// Those that get an empty directory and print that all is well.
-pub const PROGRAMS: [&str; 13] = [
+pub const PROGRAMS: [&str; 14] = [
     "library.c",
     "log.c",
     "index.c",
@@ -36,7 +38,11 @@ pub const PROGRAMS: [&str; 13] = [
     "threads.c",
     "leaks.c",
     "wrapper.cpp",
+    GENERATED,
 ];
+
+/// The one that is made by the table of cases.
+const GENERATED: &str = "cases.c";
 
 /// The names of a compiler, for C and for C++.
 pub type Compiler = (&'static str, &'static str);
@@ -57,14 +63,21 @@ pub struct Program {
 
 impl Program {
     /// From a file of `tests/abi/c`.
-    fn from_file(name: &str, flags: &[&str]) -> Self {
+    pub fn from_file(name: &str, flags: &[&str]) -> Self {
         Program::compiled_by(SYSTEM, name, flags)
     }
 
     /// The same by a certain compiler.
     pub fn compiled_by(compiler: Compiler, name: &str, flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
-        compile(compiler, &root().join("tests/abi/c").join(name), dir.path(), flags);
+        let file = if name == GENERATED {
+            let file = dir.path().join(name);
+            fs::write(&file, cases::program()).expect("written");
+            file
+        } else {
+            root().join("tests/abi/c").join(name)
+        };
+        compile(compiler, &file, dir.path(), flags);
         Program { dir }
     }
 
@@ -113,6 +126,7 @@ fn compile(compiler: Compiler, file: &Path, dir: &Path, flags: &[&str]) {
     command.args(if is_cpp { CPP_FLAGS.as_slice() } else { FLAGS.as_slice() });
     command.args(["-g", "-o"]).arg(dir.join("program")).arg(file);
     command.arg("-I").arg(root().join("include")).arg("-L").arg(folder);
+    command.arg("-I").arg(root().join("tests/abi/c"));
     command.arg(format!("-Wl,-rpath,{}", folder.display()));
     command.args(flags).args(["-lsiltstone", "-lpthread", "-ldl"]);
     let output = command.output().expect("a C compiler");

@@ -155,6 +155,23 @@ static void plans_before_it_repairs(const silt_dir_t *dir) {
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_dir_recover_step(NULL, &options, &left, NULL));
 }
 
+/* What a broker holds is not repaired, but looked at. */
+static void leaves_a_broker_alone(void) {
+    const char *paths[] = { path_of("held") };
+    silt_engine_options_t engine_options = SILT_ENGINE_OPTIONS_INIT;
+    silt_engine_t *engine = NULL;
+    EXPECT(SILT_OK, silt_engine_open(paths, 1, &engine_options, &engine, NULL));
+    silt_dir_t *dir = NULL;
+    EXPECT(SILT_OK, silt_dir_open(paths, 1, NULL, &dir, NULL));
+    silt_recover_options_t options = SILT_RECOVER_OPTIONS_INIT;
+    EXPECT(SILT_OK, silt_dir_recover(dir, &options, NULL, NULL, NULL));
+    options.flags = SILT_RECOVER_REPAIR;
+    EXPECT(SILT_E_CONFLICT, silt_dir_recover(dir, &options, NULL, NULL, NULL));
+    silt_engine_close(engine);
+    EXPECT(SILT_OK, silt_dir_recover(dir, &options, NULL, NULL, NULL));
+    silt_dir_close(dir);
+}
+
 static void takes_no_nonsense(silt_dir_t *dir) {
     const char *paths[] = { path_of("nowhere"), NULL };
     silt_dir_t *other = NULL;
@@ -169,6 +186,9 @@ static void takes_no_nonsense(silt_dir_t *dir) {
     options.struct_size = 4;
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_dir_open(NULL, 0, &options, &other, NULL));
     CHECK(other == NULL);
+    make_file(path_of("file"), "", 0);
+    paths[0] = path_of("file");
+    EXPECT(SILT_E_IO, silt_dir_open(paths, 1, NULL, &other, NULL));
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_dir_scan(NULL, NULL, 0, &count, NULL));
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_dir_scan(dir, NULL, 3, &count, NULL));
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_dir_scan(dir, NULL, 0, NULL, NULL));
@@ -189,6 +209,7 @@ int main(int argc, char **argv) {
     finds_what_is_there(dir);
     finds_what_is_wrong(dir);
     plans_before_it_repairs(dir);
+    leaves_a_broker_alone();
     takes_no_nonsense(dir);
     silt_dir_close(dir);
     puts("ok");

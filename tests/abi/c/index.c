@@ -167,6 +167,25 @@ static void txn_index(void) {
     silt_index_close(index);
 }
 
+/* A version that Kafka refuses: of the two bytes it looks at the first. */
+static void is_too_new(void) {
+    unsigned char entry[34] = { 1 };
+    make_file(path_of("new.txnindex"), entry, sizeof entry);
+    silt_index_t *index = open_index("new.txnindex", SILT_INDEX_TXN, 0, 0);
+    EXPECT(SILT_E_UNSUPPORTED, silt_index_sanity_check(index, NULL));
+    silt_index_close(index);
+}
+
+/* An entry before the base, and one before the first byte. */
+static void holds_what_cannot_be(void) {
+    unsigned char entries[16] = { 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 5, 0, 0, 0, 9, 0x80, 0, 0, 0 };
+    make_file(path_of("odd.index"), entries, sizeof entries);
+    silt_index_t *index = open_index("odd.index", SILT_INDEX_OFFSET, 0, 0);
+    CHECK(silt_index_lookup(index, 5) == SILT_E_CORRUPT);
+    CHECK(silt_index_lookup(index, 20) == SILT_E_CORRUPT);
+    silt_index_close(index);
+}
+
 static void refuses(void) {
     silt_index_t *index = NULL;
     silt_error_t error = SILT_ERROR_INIT;
@@ -327,6 +346,8 @@ int main(int argc, char **argv) {
     offset_index();
     time_index();
     txn_index();
+    is_too_new();
+    holds_what_cannot_be();
     refuses();
     file_is_torn();
     many_look_up();

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,6 +153,7 @@ static void lives(void) {
     EXPECT(SILT_OK, silt_log_truncate_to(log, 45, 7000, NULL));
     CHECK(offsets_of(log).log_end_offset == 45);
     EXPECT(SILT_OK, silt_log_stop(log, NULL));
+    EXPECT(SILT_E_CLOSED, silt_log_stop(log, NULL));
     silt_error_t error = SILT_ERROR_INIT;
     EXPECT(SILT_E_CLOSED, silt_log_flush(log, 8000, &error));
     CHECK(error.code == SILT_E_CLOSED && error.message[0] != 0);
@@ -230,6 +232,18 @@ static void refuses_to_open(void) {
     CHECK(strstr(error.message, "nothing") != NULL);
     EXPECT(SILT_E_NOT_FOUND, silt_log_open(path_of("no/where-0"), NULL, &log, &error));
     CHECK(error.os_errno == ENOENT);
+    CHECK(mkdir(path_of("damaged-0"), 0755) == 0 && mkdir(path_of("damaged-1"), 0755) == 0);
+    make_file(path_of("damaged-0/partition.metadata"), "version: x", 10);
+    EXPECT(SILT_E_CORRUPT, silt_log_open(path_of("damaged-0"), NULL, &log, &error));
+    CHECK(strstr(error.message, "partition.metadata") != NULL);
+    struct rlimit limit, none;
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    none = limit;
+    none.rlim_cur = 0;
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    EXPECT(SILT_E_IO, silt_log_open(path_of("damaged-1"), NULL, &log, &error));
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    CHECK(error.os_errno == EMFILE);
     silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
     silt_config_t config = { "segment.bytes", "many" };
     options.configs = &config;
@@ -329,6 +343,15 @@ static void ends_transactions(void) {
     EXPECT(SILT_OK, silt_log_aborted(log, 0, 4, aborted, 2, &count, NULL));
     CHECK(count == 1 && aborted[0].producer_id == 9);
     CHECK(aborted[0].first_offset == 0 && aborted[0].last_offset == 1);
+    /* Room for none of them: the range is good. */
+    silt_fetch_t committed = { log, 0, 100, SILT_UP_TO_LAST_STABLE, 0, 0, aborted };
+    silt_range_t located;
+    silt_status_t status = SILT_OK;
+    EXPECT(SILT_OK, silt_locate(&committed, 1, &located, &status, NULL));
+    EXPECT(SILT_E_SHORT_BUFFER, status);
+    CHECK(located.aborted_count == 1 && located.size_bytes == 100);
+    EXPECT(SILT_OK, silt_leases_release(&located.lease, 1, NULL));
+
     silt_batch_t batch;
     unsigned char bytes[256];
     silt_fetch_t fetch = { log, 1, 78, SILT_UP_TO_LOG_END, 0, 0, NULL };

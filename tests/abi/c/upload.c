@@ -176,12 +176,17 @@ static silt_upload_options_t upload_options(void) {
 static const char *const suffixes[] = { ".log",      ".index",    ".timeindex",
                                         ".txnindex", ".snapshot", ".leader_epoch_checkpoint" };
 
-/* Uploads a part to the folder that stands for the object store. */
-static void put_part(const silt_part_t *part) {
-    char name[256];
+/* Where a part lies in the folder that stands for the object store. */
+static const char *object_of(uint32_t part) {
+    static char name[256];
     snprintf(name, sizeof name, "store/kafka-tiered-storage/orders-0-%s/%020d-%s%s", ID_TEXT, 20,
-             ID_TEXT, suffixes[part->part]);
-    FILE *file = fopen(path_of(name), "wb");
+             ID_TEXT, suffixes[part]);
+    return path_of(name);
+}
+
+/* Uploads a part. */
+static void put_part(const silt_part_t *part) {
+    FILE *file = fopen(object_of(part->part), "wb");
     CHECK(file != NULL);
     static unsigned char bytes[1 << 20];
     CHECK(part->size_bytes <= sizeof bytes);
@@ -376,6 +381,11 @@ static void replicas_are_rebuilt(const silt_remote_record_t *uploaded) {
     EXPECT(SILT_OK, silt_tier_rebuild(items, 1, &options, status, NULL));
     EXPECT(SILT_E_NOT_FOUND, status[0]);
     EXPECT(SILT_OK, silt_tier_rebuild(NULL, 0, &options, NULL, NULL));
+
+    CHECK(truncate(object_of(SILT_PART_PRODUCER_SNAPSHOT), 3) == 0);
+    options = rebuild_options();
+    EXPECT(SILT_OK, silt_tier_rebuild(items, 1, &options, status, NULL));
+    EXPECT(SILT_E_CORRUPT, status[0]);
 }
 
 int main(int argc, char **argv) {

@@ -13,7 +13,7 @@ use siltstone::replica::{
 use siltstone::replica::{
     FetchRequest, FetchVerdict, Reader, leader_fetch_verdict, special_offset,
 };
-use siltstone_tests::live::TestLog;
+use siltstone_tests::live::{TestLog, records};
 use siltstone_tests::replicas::{Batch, PlainFollower, PlainLeader, PlainSegment, epochs};
 
 const PLAIN: FollowerConfig =
@@ -676,6 +676,15 @@ fn a_leader_of_kafka_that_hides_what_is_uploaded_does_not_stop_a_follower() {
             "{waits:?}"
         );
     }
+    // Nor is a start looked for in a leader that does not know where its log ends.
+    let known = LeaderAnswers { latest: Some(-1), ..answers(199, 100) };
+    for answer in [FetchAnswer::OutOfRange, FetchAnswer::MovedToTieredStorage] {
+        let waits = follower_step(&follower.view(), &response(&follower, answer, &known));
+        assert!(
+            matches!(waits, Action::Delay { reason: RetryReason::OffsetNotAvailable, .. }),
+            "{waits:?}"
+        );
+    }
     let unasked = LeaderAnswers { latest_tiered: None, ..answers(199, 100) };
     assert_eq!(decide(&unasked), Action::Ask(Query::LatestTiered));
 }
@@ -750,6 +759,118 @@ fn a_follower_that_a_crash_left_half_built_is_built_anew() {
     assert_eq!(follower.batches.len(), 1, "nothing was dropped");
     follower.catch_up(&source);
     assert_eq!(log(&follower), (565, 565, 605, 605, 40));
+}
+
+#[test]
+fn an_empty_log_without_history_is_built_anew_whatever_it_says_of_its_start() {
+    // spec: tiered-faults T4
+    // Kafka was killed before it had written where the log starts: it says that nothing is before
+    // its local log. It has nothing that could be lost.
+    let whole = epochs(&[(0, 30), (2, 305)]);
+    let mut source = leader(true, (30, 355, 605), 605, &[]);
+    (source.leader_epoch, source.highest_remote_offset) = (2, 564);
+    source.batches = (565..605).map(|offset| Batch { offset, epoch: 2 }).collect();
+    source.remote = vec![PlainSegment { start_offset: 30, end_offset: 564, epochs: whole.clone() }];
+    source.epochs = whole.clone();
+    let mut left = PlainFollower::empty(TIERED);
+    left.restart(565, 565);
+    left.state = None;
+    let mut follower = left.clone();
+    follower.follow(2);
+    assert_eq!(state(&follower).phase, Phase::Truncating);
+    follower.poll(&source);
+    assert_eq!(log(&follower), (30, 565, 565, 565, 0));
+    assert_eq!((&follower.epochs, follower.snapshot), (&whole, Some(565)));
+
+    // So does one that leaves it to the leader where to begin, and it fetches nothing before.
+    let mut follower = left.clone();
+    follower.step(&Event::NewLeader { leader_epoch: 2, initial_offset: -1 });
+    assert_eq!((state(&follower).phase, state(&follower).fetch_offset), (Phase::Fetching, -1));
+    follower.poll(&source);
+    assert_eq!((&follower.epochs, follower.snapshot), (&whole, Some(565)));
+
+    // Where the leader's log begins there, too, nothing is missing.
+    let later = epochs(&[(2, 565)]);
+    let source =
+        PlainLeader { log_start_offset: 565, local_log_start_offset: 565, epochs: later, ..source };
+    let mut follower = left;
+    follower.follow(2);
+    follower.poll(&source);
+    assert_eq!((state(&follower).phase, state(&follower).fetch_offset), (Phase::Fetching, 565));
+    follower.catch_up(&source);
+    assert_eq!((log(&follower), follower.snapshot), ((565, 565, 605, 605, 40), None));
+}
+
+#[test]
+fn a_log_that_is_cut_in_front_of_its_local_start_is_built_anew_before_it_takes_records() {
+    // spec: follower-fetch 5.2; tiered-faults T4
+    // It would have led without an epoch of what lies below 50, and had its segments deleted.
+    let first = epochs(&[(0, 0)]);
+    let segment = |end_offset| PlainSegment { start_offset: 0, end_offset, epochs: first.clone() };
+    let mut elected = leader(true, (0, 30, 60), 60, &[]);
+    elected.leader_epoch = 1;
+    elected.epochs = epochs(&[(0, 0), (1, 50)]);
+    let epoch_of = |offset| i32::from(offset >= 50);
+    elected.batches = (30..60).map(|offset| Batch { offset, epoch: epoch_of(offset) }).collect();
+    elected.remote = vec![segment(29), segment(79)];
+    elected.highest_remote_offset = 29;
+    for config in [REMOTE, TIERED] {
+        let mut follower = PlainFollower::empty(config);
+        follower.install(&segment(79), 0);
+        (80..100).for_each(|offset| follower.append(Batch { offset, epoch: 0 }));
+        follower.high_watermark = 100;
+        follower.state = None;
+        follower.follow(1);
+        let action = follower.poll(&elected);
+        assert!(matches!(action, Action::Truncate { offset: 50, .. }), "{action:?}");
+        assert_eq!(log(&follower), (50, 50, 50, 50, 0));
+        // The epochs are gone with the log, and it is no member before it has asked.
+        let cut = state(&follower);
+        assert_eq!((cut.last_fetched_epoch, cut.phase), (None, Phase::Truncating));
+        let mut early = follower.clone();
+        follower.poll(&elected);
+        assert_eq!(log(&follower), (0, 30, 30, 30, 0));
+        follower.catch_up(&elected);
+        assert_eq!(log(&follower), (0, 30, 60, 60, 30));
+        assert_eq!((&follower.batches, &follower.epochs), (&elected.batches, &elected.epochs));
+
+        // One that fetches at once takes no records either.
+        early.state = Some(FetchState { phase: Phase::Fetching, ..cut });
+        early.poll(&elected);
+        assert_eq!(log(&early), (0, 30, 30, 30, 0));
+    }
+}
+
+#[test]
+fn a_query_of_an_earlier_leader_epoch_that_failed_holds_nothing_up() {
+    // spec: follower-fetch 5, F10 and F15
+    let mut follower = fetching();
+    follower.follow(5);
+    let before = follower.clone();
+    let failed = Event::QueryFailed { leader_epoch: 4, fenced: false };
+    assert_eq!(follower.step(&failed), Action::Ignore);
+    assert_eq!(follower, before);
+    let fenced = follower.step(&Event::QueryFailed { leader_epoch: 4, fenced: true });
+    assert!(matches!(fenced, Action::Delay { reason: RetryReason::OldLeaderEpoch, .. }));
+    let failed = follower.step(&Event::QueryFailed { leader_epoch: 5, fenced: false });
+    assert!(matches!(failed, Action::Delay { reason: RetryReason::QueryFailed, .. }));
+}
+
+#[test]
+fn what_was_uploaded_of_a_log_that_is_cut_is_not_taken_for_what_comes_in_its_place() {
+    // Records 4 to 9 were uploaded by a leader whose log an unclean election ended at 4. Others
+    // came in their place, and went from the local disk as uploaded.
+    let mut log = TestLog::with(|config| config.remote_storage = true);
+    (0..10).for_each(|_| drop(log.lead(&records(1))));
+    log.log().update_highest_remote_offset(9);
+    log.log().truncate_to(10, 0).unwrap();
+    assert_eq!(log.log().highest_remote_offset(), 9, "nothing was cut");
+    log.log().truncate_to(4, 0).unwrap();
+    assert_eq!(log.log().highest_remote_offset(), 3);
+    log.log().update_highest_remote_offset(1);
+    assert_eq!(log.log().highest_remote_offset(), 3, "an upload does not lower it");
+    log.log().truncate_fully_and_start_at(2, None, 0).unwrap();
+    assert_eq!(log.log().highest_remote_offset(), 1);
 }
 
 #[test]

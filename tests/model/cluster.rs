@@ -150,6 +150,7 @@ impl Replica {
     }
 
     pub(crate) fn restart(&mut self, offset: i64, start: i64) {
+        self.highest_remote = self.highest_remote.min(offset.min(self.end) - 1);
         (self.start, self.local_start, self.end) = (start, offset, offset);
         self.high_watermark = offset;
         self.epochs.clear();
@@ -175,6 +176,7 @@ impl Replica {
             self.bases.push(offset);
         }
         self.end = offset;
+        self.highest_remote = self.highest_remote.min(offset - 1);
         self.start = self.start.min(offset);
         self.high_watermark = self.high_watermark.min(offset);
     }

@@ -483,7 +483,11 @@ impl Cluster {
                 replica.state = Some(state);
             }
             Action::Truncate { offset, state } => {
+                let uploaded = replica.highest_remote;
                 replica.truncate(offset);
+                if !broken.keeps(Broken::UploadsAreCommitted) {
+                    replica.highest_remote = uploaded;
+                }
                 replica.state = Some(state);
             }
             Action::Restart { offset, state } => {

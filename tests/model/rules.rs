@@ -10,7 +10,8 @@ pub(crate) enum Broken {
     /// The local log is dropped before the objects are read, and a log that lacks its history is
     /// not looked for.
     ReadBeforeDrop,
-    /// Segments are uploaded before their records are committed.
+    /// Segments are uploaded before their records are committed, and a log that is cut does not
+    /// forget what was uploaded of it: either alone does no harm.
     UploadsAreCommitted,
     /// Local segments go whether they are in remote storage or not.
     DeletesAreUploaded,

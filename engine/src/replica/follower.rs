@@ -146,6 +146,11 @@ pub enum AuxFailure {
 }
 
 /// What has happened.
+///
+/// Answers of a leader say what they are answers to, and may come late. What becomes of the host's
+/// own work on the log ([`Appended`](Self::Appended), [`LogFailed`](Self::LogFailed),
+/// [`AuxInstalled`](Self::AuxInstalled), [`AuxFailed`](Self::AuxFailed)) does not: it is told when
+/// the work is done, before any other event, that of a new leader among them.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// There is a leader of this epoch.
@@ -258,8 +263,8 @@ pub enum Action {
         /// The state.
         state: FetchState,
     },
-    /// Cut the log to end at `offset`, and keep this state. A high watermark above goes down to
-    /// it.
+    /// Cut the log to end at `offset`, and keep this state, in which the logs may have to be
+    /// compared once more. A high watermark above goes down to it.
     Truncate {
         /// The new log end.
         offset: i64,
@@ -307,32 +312,35 @@ impl FollowerView<'_> {
         if self.epochs.latest().is_some() { self.log_end_offset } else { self.high_watermark }
     }
 
-    /// Whether it says itself that there are records before its local log. One that does not had
-    /// its start raised, and may follow a leader whose own start lags behind: it is sound, and may
-    /// be in sync, so that dropping what it has could lose committed records.
-    fn claims_history(&self) -> bool {
+    /// Whether building anew loses nothing that should stay: the log is empty, or says itself that
+    /// there are records before its local ones. One that has records and does not say so had its
+    /// start raised, and may follow a leader whose own start lags behind: it is sound, and may be
+    /// in sync, so that dropping what it has could lose committed records.
+    fn may_be_built_anew(&self) -> bool {
         self.log_start_offset < self.local_log_start_offset
+            || self.local_log_start_offset == self.log_end_offset
     }
 
     /// Whether nothing is known of what lies before the local log. That is a fault only if the
     /// leader has records there.
     fn may_lack_history(&self) -> bool {
         self.config.remote_storage
-            && self.claims_history()
+            && self.may_be_built_anew()
             && lacks_history(self.epochs, self.local_log_start_offset, 0)
     }
 
-    /// Whether a build from remote storage was cut off here, with this log start of the leader's.
-    fn lacks_history_from(&self, leader_log_start_offset: i64) -> bool {
+    /// Whether a build from remote storage was cut off here, or the log was cut in front of its
+    /// first local record, with this log start of the leader's.
+    pub(super) fn lacks_history_from(&self, leader_log_start_offset: i64) -> bool {
         // spec: tiered-faults T4
         self.config.remote_storage
-            && self.claims_history()
+            && self.may_be_built_anew()
             && leader_log_start_offset >= 0
             && lacks_history(self.epochs, self.local_log_start_offset, leader_log_start_offset)
     }
 
     /// Case K for a log that lacks its history: what it holds counts for nothing.
-    fn build_anew(&self, known: &LeaderAnswers) -> Action {
+    pub(super) fn build_anew(&self, known: &LeaderAnswers) -> Action {
         moved_to_tiered(&FollowerView { log_end_offset: 0, ..*self }, known)
     }
 
@@ -390,8 +398,19 @@ impl FollowerView<'_> {
     /// Cuts the log; `lag` replaces the state's where it is given.
     pub(super) fn truncate(&self, offset: i64, lag: Option<i64>) -> Action {
         let lag = lag.or_else(|| self.state.and_then(|state| state.lag));
-        let epoch = self.epochs.epoch_for_offset(offset.saturating_sub(1));
-        Action::Truncate { offset, state: self.going_on(offset, lag, epoch) }
+        // spec: follower-fetch 5.2
+        let kept = Some(self.epochs).filter(|_| offset >= self.local_log_start_offset);
+        let epoch = kept.and_then(|epochs| epochs.epoch_for_offset(offset.saturating_sub(1)));
+        let mut state = self.going_on(offset, lag, epoch);
+        // A log that is empty now and knows nothing of what lies before asks its leader for that
+        // before it fetches, and may be taken to be in sync.
+        // spec: tiered-faults T4
+        let is_emptied = offset < self.log_end_offset && offset <= self.local_log_start_offset;
+        let lacks_all = offset > 0 && kept.is_none_or(|epochs| lacks_history(epochs, offset, 0));
+        if self.config.remote_storage && is_emptied && lacks_all {
+            state.phase = Phase::Truncating;
+        }
+        Action::Truncate { offset, state }
     }
 
     pub(super) fn restart(&self, offset: i64, leader_log_end_offset: i64) -> Action {
@@ -438,7 +457,10 @@ fn decide(view: &FollowerView<'_>, event: &Event<'_>) -> Action {
             Action::Fail(FailReason::Fenced)
         }
         Event::QueryFailed { fenced: true, .. } => view.delay(RetryReason::OldLeaderEpoch),
-        Event::QueryFailed { .. } => view.delay(RetryReason::QueryFailed),
+        Event::QueryFailed { leader_epoch, .. } if leader_epoch == state.leader_epoch => {
+            view.delay(RetryReason::QueryFailed)
+        }
+        Event::QueryFailed { .. } => Action::Ignore,
         Event::AuxInstalled { leader_log_end_offset } => {
             let lag = leader_log_end_offset.saturating_sub(view.log_end_offset).max(0);
             view.adopt(view.log_end_offset, Some(lag), view.latest_epoch())
@@ -457,9 +479,9 @@ fn new_leader(view: &FollowerView<'_>, leader_epoch: i32, initial_offset: i64) -
     }
     let state = view.new_state(leader_epoch, initial_offset);
     // No leader has an offset below 0, so that its answer to a fetch leads to F3 to F6.
-    let can_fetch = state.last_fetched_epoch.is_some() || initial_offset < 0;
-    let phase =
-        if can_fetch && !view.may_lack_history() { Phase::Fetching } else { Phase::Truncating };
+    let is_left_to_leader = initial_offset < 0;
+    let can_fetch = state.last_fetched_epoch.is_some() && !view.may_lack_history();
+    let phase = if can_fetch || is_left_to_leader { Phase::Fetching } else { Phase::Truncating };
     Action::Adopt(FetchState { phase, ..state })
 }
 

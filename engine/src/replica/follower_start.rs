@@ -171,6 +171,9 @@ pub(super) fn out_of_range(view: &FollowerView<'_>, known: &LeaderAnswers) -> Ac
     if earliest > view.log_end_offset {
         return view.restart(earliest, latest);
     }
+    if view.lacks_history_from(earliest) {
+        return view.build_anew(known);
+    }
     let lag = Some(latest.saturating_sub(view.log_end_offset));
     let last_fetched_epoch = view.epochs.latest().map(|latest| latest.epoch);
     view.adopt(view.log_end_offset, lag, last_fetched_epoch)
@@ -184,6 +187,9 @@ pub(super) fn moved_to_tiered(view: &FollowerView<'_>, known: &LeaderAnswers) ->
         return view.delay(RetryReason::RemoteStorageOff);
     }
     let latest = answered!(known, latest, Query::Latest);
+    if latest < 0 {
+        return view.delay(RetryReason::OffsetNotAvailable);
+    }
     if should_start_at_tiered(&view.config, view.log_end_offset, latest) {
         return start_at_tiered(view, known, latest);
     }

@@ -1717,7 +1717,8 @@ enum {
 };
 
 /* What the controller's answer to the change means: AlterPartition with this error code, or 0 and
- * the epochs of the answer. *outcome gets SILT_ALTER_. */
+ * the epochs of the answer. *outcome gets SILT_ALTER_. isr is as it is now; the answer to a request
+ * of another partition epoch than its is to be dropped, though it asked for the same change. */
 SILT_API silt_status_t silt_isr_answered(const silt_isr_t *isr, int32_t leader_epoch,
                                          int32_t error_code, int32_t answered_leader_epoch,
                                          int32_t answered_partition_epoch, uint32_t *outcome,

@@ -2,9 +2,10 @@
 
 use siltstone::replica::isr::alter_errors;
 use siltstone::replica::{
-    AcksVerdict, AlterAnswer, AlterOutcome, BrokerStatus, FollowerFetch, HighWatermarkChange,
-    InSyncReplicas, IsrChange, LeaderMoment, PartitionLeader, PartitionMetadata, StaleBrokerEpoch,
-    acks_before_append, acks_verdict, effective_min_isr, follower_high_watermark, low_watermark,
+    AcksVerdict, AlterAnswer, AlterOutcome, BrokerStatus, ExpandVerdict, FollowerFetch,
+    HighWatermarkChange, InSyncReplicas, IsrChange, LeaderMoment, PartitionLeader,
+    PartitionMetadata, StaleBrokerEpoch, acks_before_append, acks_verdict, effective_min_isr,
+    follower_high_watermark, low_watermark,
 };
 
 const LEADER: i32 = 1;
@@ -92,7 +93,8 @@ impl Node {
     fn answer(&mut self, answer: AlterAnswer) -> AlterOutcome {
         let sent = self.state.isr.change().expect("a change in flight").clone();
         let leader_epoch = self.state.leader_epoch;
-        self.state.isr.apply(&sent, leader_epoch, answer)
+        let partition_epoch = self.state.isr.partition_epoch();
+        self.state.isr.apply(&sent, leader_epoch, partition_epoch, answer)
     }
 
     /// Committed set, size of the maximal one, high watermark.
@@ -310,10 +312,41 @@ fn answers_of_another_epoch_or_about_another_change_are_dropped() {
         assert_eq!(node.seen().0, [LEADER]);
     }
     let other = IsrChange::Expand(B);
-    assert_eq!(node.state.isr.apply(&other, 5, ok(5, 2)), AlterOutcome::Ignored);
+    assert_eq!(node.state.isr.apply(&other, 5, 1, ok(5, 2)), AlterOutcome::Ignored);
     node.state.update(&metadata(&[LEADER, A, B], &[LEADER], (5, 3)), 10, 0);
-    let late = node.state.isr.apply(&IsrChange::Expand(A), 5, ok(5, 3));
+    let late = node.state.isr.apply(&IsrChange::Expand(A), 5, 1, ok(5, 3));
     assert_eq!((late, node.seen().0), (AlterOutcome::Ignored, &[LEADER][..]));
+}
+
+#[test]
+fn an_answer_to_the_first_try_is_none_to_the_second() {
+    // spec: replication 3, "state changed meanwhile"
+    let mut node = expanding();
+    let sent = IsrChange::Expand(A);
+    // Metadata ends the change, and the follower is put forward again.
+    node.state.update(&metadata(&[LEADER, A, B], &[LEADER], (5, 2)), 10, 0);
+    node.fetch(A, 10);
+    assert_eq!(node.state.isr.change(), Some(&sent));
+    let refused = || AlterAnswer::Error(alter_errors::INELIGIBLE_REPLICA);
+    assert_eq!(node.state.isr.apply(&sent, 5, 1, refused()), AlterOutcome::Ignored);
+    assert_eq!(node.state.isr.change(), Some(&sent), "it still is on its way");
+    assert_eq!(node.state.isr.apply(&sent, 5, 2, refused()), AlterOutcome::Reverted);
+}
+
+#[test]
+fn a_follower_that_has_not_fetched_holds_nothing_back() {
+    // spec: replication 2.1, eligible
+    // The clock begins at 0, so that it counts as caught up.
+    let mut node = Node::new(&[LEADER, A], &[LEADER], 1, 10);
+    node.advance();
+    assert_eq!((node.moment.high_watermark, node.proposed()), (10, None));
+    let follower = node.state.followers[0];
+    let verdict = node.state.isr.expand_verdict(&follower, ALIVE, -1, -1);
+    assert_eq!(verdict, ExpandVerdict::NotEligible);
+    // A fetch without a broker epoch is one all the same.
+    node.append(5);
+    node.fetch_as(A, 15, -1);
+    assert_eq!(node.proposed(), Some(vec![LEADER, A]));
 }
 
 #[test]

@@ -218,7 +218,7 @@ impl Group {
         };
         self.sent = None;
         if let Some(state) = self.leader.as_mut() {
-            state.isr.apply(&sent, leader_epoch, answer);
+            state.isr.apply(&sent, leader_epoch, request.partition_epoch, answer);
         }
         self.advance(broken);
     }

@@ -134,6 +134,14 @@ impl FollowerProgress {
         Ok(moved)
     }
 
+    /// Whether it may join the in-sync replicas as far as its `broker` is concerned. One that has
+    /// not fetched in this leadership has said of no life that it is in it.
+    #[must_use]
+    pub fn may_join(&self, broker: BrokerStatus) -> bool {
+        // spec: replication 2.1
+        self.broker_epoch.is_some_and(|epoch| broker.is_eligible(epoch))
+    }
+
     /// Whether it has all that its leader has, or had within `lag_max_ms`
     /// (`replica.lag.time.max.ms`).
     #[must_use]

@@ -69,7 +69,7 @@ pub fn advance_high_watermark(
     for follower in leader.followers.iter().filter(|it| it.log_end_offset < leader.log_end_offset) {
         let counts = leader.isr.is_in_maximal(follower.replica)
             || (follower.is_caught_up(leader.log_end_offset, leader.now_ms, leader.lag_max_ms)
-                && broker(follower.replica).is_eligible(follower.broker_epoch.unwrap_or(-1)));
+                && follower.may_join(broker(follower.replica)));
         if counts && follower.log_end_offset < new {
             new = follower.log_end_offset;
             held_by = Some(follower.replica);

@@ -160,7 +160,7 @@ impl InSyncReplicas {
             ExpandVerdict::InFlight
         } else if self.committed.contains(&follower.replica) {
             ExpandVerdict::Member
-        } else if !broker.is_eligible(follower.broker_epoch.unwrap_or(-1)) {
+        } else if !follower.may_join(broker) {
             ExpandVerdict::NotEligible
         } else if follower.log_end_offset < high_watermark
             || follower.log_end_offset < leader_epoch_start_offset
@@ -199,11 +199,15 @@ impl InSyncReplicas {
         is_free
     }
 
-    /// Takes the controller's answer to `sent`, which `leader_epoch` sent.
+    /// Takes the controller's answer to `sent`, a request with these two epochs.
+    ///
+    /// The same change may be in flight again since metadata ended the first try: the partition
+    /// epoch tells the two apart.
     pub fn apply(
         &mut self,
         sent: &IsrChange,
         leader_epoch: i32,
+        partition_epoch: i32,
         answer: AlterAnswer,
     ) -> AlterOutcome {
         // spec: replication 3, the table of answers
@@ -212,7 +216,7 @@ impl InSyncReplicas {
             NEW_LEADER_ELECTED, OPERATION_NOT_ATTEMPTED, UNKNOWN_TOPIC_ID,
             UNKNOWN_TOPIC_OR_PARTITION,
         };
-        if self.change.as_ref() != Some(sent) {
+        if self.change.as_ref() != Some(sent) || partition_epoch != self.partition_epoch {
             return AlterOutcome::Ignored;
         }
         match answer {

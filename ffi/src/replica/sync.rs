@@ -213,15 +213,18 @@ pub unsafe extern "C" fn silt_isr_answered(
             Ok(code) => AlterAnswer::Error(code),
             Err(_) => return invalid("error_code is none of the protocol's errors"),
         };
+        let partition_epoch = given.replicas.partition_epoch();
         let told = match given.replicas.change().cloned() {
             None => 4,
-            Some(sent) => match given.replicas.apply(&sent, leader_epoch, answer) {
-                AlterOutcome::Committed => 0,
-                AlterOutcome::Reverted => 1,
-                AlterOutcome::Waiting => 2,
-                AlterOutcome::Retry => 3,
-                AlterOutcome::Ignored => 4,
-            },
+            Some(sent) => {
+                match given.replicas.apply(&sent, leader_epoch, partition_epoch, answer) {
+                    AlterOutcome::Committed => 0,
+                    AlterOutcome::Reverted => 1,
+                    AlterOutcome::Waiting => 2,
+                    AlterOutcome::Retry => 3,
+                    AlterOutcome::Ignored => 4,
+                }
+            }
         };
         // SAFETY: the caller's number.
         unsafe { write_plain(outcome, told) }

@@ -191,7 +191,8 @@ public final class Isr extends Struct {
     }
 
     /**
-     * What the controller's answer to the change means: {@code ALTER_} of {@link Codes}.
+     * What the controller's answer to the change means: {@code ALTER_} of {@link Codes}. The answer
+     * to a request of another partition epoch than this one's is to be dropped.
      *
      * @param errorCode of AlterPartition, or 0 and the epochs of the answer
      */

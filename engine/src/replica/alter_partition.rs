@@ -47,6 +47,10 @@ pub fn validate_alter_partition(
     if request.partition_epoch < partition.partition_epoch {
         return Err(INVALID_UPDATE_VERSION);
     }
+    // A set of replicas is no larger than their list: the rest looks at few members.
+    if request.isr.len() > partition.replicas.len() {
+        return Err(INVALID_REQUEST);
+    }
     let mut members = request.isr.iter().map(|(replica, _)| *replica);
     let is_known = members.clone().all(|replica| partition.replicas.contains(&replica));
     let has_leader = members.clone().any(|replica| replica == partition.leader);

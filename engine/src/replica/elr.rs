@@ -158,6 +158,9 @@ impl Targets {
             elr.retain(|replica| replicas.contains(replica));
             let all = union(&[&held, &partition.last_known_elr]);
             last_known = without(&without(&all, &isr), &elr);
+            // Kafka's order is that of hash sets, which for small ids is this one.
+            elr.sort_unstable();
+            last_known.sort_unstable();
         }
         Targets { replicas, isr, elr, last_known }
     }

@@ -133,7 +133,9 @@ impl Log {
                 Err(error) if error.kind() == Kind::NotFound => continue,
                 other => other?,
             };
-            if let Ok(snapshot) = Snapshot::read(&bytes) {
+            if let Ok(snapshot) = Snapshot::read(&bytes)
+                && snapshot.is_before(base_offset)
+            {
                 (state, from) = (ReplayState::from_snapshot(&snapshot, 0, i64::MAX), base_offset);
                 break;
             }

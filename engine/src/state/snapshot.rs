@@ -112,6 +112,12 @@ impl<'a> Snapshot<'a> {
         self.entries.is_empty()
     }
 
+    /// Whether all that it tells of lies before `offset`, as it must in the snapshot there.
+    #[must_use]
+    pub fn is_before(&self, offset: i64) -> bool {
+        self.iter().all(|entry| entry.last_offset.max(entry.txn_first_offset) < offset)
+    }
+
     /// The producers in the order of the file.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = ProducerEntry> + Clone + 'a {
         self.entries.iter().map(ProducerEntry::from)

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::candidates::{CopyLag, DamagedSegment, UploadAnswer, UploadView};
-use super::side_files::{INDEX_BYTES_MAX, fault_of_bytes, fault_of_size};
+use super::side_files::{INDEX_BYTES_MAX, fault_of_bytes, fault_of_size, fault_of_snapshot};
 use crate::error::{Kind, Result};
 use crate::io::{MapMode, Storage};
 use crate::log::columns::UNKNOWN_TIMESTAMP_MS;
@@ -44,7 +44,8 @@ pub struct ColdOptions {
     pub copied_offset: i64,
     /// Whether uploads are put off.
     pub lag: Option<CopyLag>,
-    /// Whether the indexes of candidates are read, and not only their sizes looked at.
+    /// Whether the indexes and producer snapshots of candidates are read, and not only the sizes of
+    /// the indexes looked at.
     pub reads_indexes: bool,
     /// Whether the largest timestamp of the first candidate is read.
     pub reads_age: bool,
@@ -178,12 +179,21 @@ impl ColdLog {
         &self.columns
     }
 
-    /// Whether the producer snapshot is there that goes with the segment before `offset`. Segments
-    /// that were written before there were such snapshots have none: one is to be rebuilt from the
-    /// log, or an empty one to be taken.
+    /// Whether the producer snapshot is there that goes with the segment before `offset`, and not
+    /// known to be damaged. Segments that were written before there were such snapshots have none:
+    /// one is to be rebuilt from the log, or an empty one to be taken.
     #[must_use]
     pub fn has_snapshot(&self, offset: i64) -> bool {
-        self.snapshot_size(offset).is_some()
+        let is_broken = |damaged: &DamagedSegment| {
+            is_of_snapshot(damaged.code) && self.next_base(damaged.slot) == Some(offset)
+        };
+        self.snapshot_size(offset).is_some() && !self.damaged.iter().any(is_broken)
+    }
+
+    /// Where the segment behind a slot begins.
+    fn next_base(&self, slot: u32) -> Option<i64> {
+        let next = usize::try_from(slot).ok()?.checked_add(1)?;
+        self.columns.bases().get(next).copied()
     }
 
     fn snapshot_size(&self, offset: i64) -> Option<u64> {
@@ -236,7 +246,7 @@ impl ColdLog {
         Ok(snapshot.iter().any(|producer| producer.in_transaction()))
     }
 
-    /// What is wrong with the indexes of a segment.
+    /// What is wrong with the side files of a segment.
     fn fault(
         &self,
         storage: &dyn Storage,
@@ -267,7 +277,26 @@ impl ColdLog {
                 return Ok(fault);
             }
         }
-        Ok(None)
+        self.snapshot_fault(storage, slot, options)
+    }
+
+    /// What is wrong with the producer snapshot behind a segment, where there is one.
+    fn snapshot_fault(
+        &self,
+        storage: &dyn Storage,
+        slot: usize,
+        options: &ColdOptions,
+    ) -> Result<Option<Code>> {
+        let next = self.columns.bases().get(slot.saturating_add(1)).copied();
+        let is_there = |next: &i64| self.snapshot_size(*next).is_some();
+        let Some(next) = next.filter(|next| options.reads_indexes && is_there(next)) else {
+            return Ok(None);
+        };
+        match storage.read(&self.facts.path_of(next, FileRole::Snapshot), SNAPSHOT_BYTES_MAX) {
+            // One that went since is made of the log like any that is missing.
+            Err(error) if error.kind() == Kind::NotFound => Ok(None),
+            read => Ok(fault_of_snapshot(&read?, next)),
+        }
     }
 }
 
@@ -278,6 +307,16 @@ fn index_size(segment: &SegmentFacts, role: FileRole) -> Option<u64> {
         FileRole::TxnIndex => segment.txn_index_size_bytes,
         FileRole::Log | FileRole::Snapshot => None,
     }
+}
+
+fn is_of_snapshot(code: Code) -> bool {
+    matches!(
+        code,
+        Code::SnapshotTruncated
+            | Code::SnapshotVersion
+            | Code::SnapshotCrc
+            | Code::SnapshotMismatch
+    )
 }
 
 /// The leader epochs; a file that cannot be read is told and taken for empty.
@@ -316,6 +355,7 @@ mod tests {
     use crate::record::builder::{BatchBuilder, BatchOptions, write_end_marker};
     use crate::record::codec::Compressor;
     use crate::record::control::EndMarker;
+    use crate::tier::candidates::NotEligible;
 
     const DIR: &str = "/orders-0";
 
@@ -372,5 +412,38 @@ mod tests {
         {
             assert_eq!(look(high_watermark), expected, "{high_watermark}");
         }
+    }
+
+    #[test]
+    fn a_broken_snapshot_keeps_its_segment_from_being_uploaded() {
+        let disk = SimDisk::new();
+        let storage = Arc::new(disk.clone());
+        let opened =
+            Log::open(storage, Path::new(DIR), LogConfig::default(), &OpenOptions::default());
+        let log = opened.unwrap();
+        for bytes in [data(0), commit(1), data(2), commit(3)] {
+            log.append_as_follower(&bytes, 9, 1).unwrap();
+            log.roll(1).unwrap();
+        }
+        log.close().unwrap();
+        let file = disk
+            .open(
+                &Path::new(DIR).join(format!("{:020}.snapshot", 2)),
+                crate::io::OpenMode::ReadWrite,
+            )
+            .unwrap();
+        let mut byte = [0];
+        file.read_at(&mut byte, 20).unwrap();
+        file.write_at(&[byte[0] ^ 1], 20).unwrap();
+        let mut cold = ColdLog::list(&disk, Path::new(DIR)).unwrap();
+        let options = ColdOptions { high_watermark: Some(4), ..ColdOptions::default() };
+        let answer = cold.look(&disk, &options).unwrap();
+        assert_eq!((answer.count(), answer.stop), (1, NotEligible::Damaged(Code::SnapshotCrc)));
+        let sound: Vec<i64> = (0..=4).filter(|offset| cold.has_snapshot(*offset)).collect();
+        assert_eq!(sound, [1, 3, 4]);
+        // By sizes alone nobody can tell.
+        let options = ColdOptions { reads_indexes: false, ..options };
+        assert_eq!(cold.look(&disk, &options).unwrap().count(), 4);
+        assert!(cold.has_snapshot(2));
     }
 }

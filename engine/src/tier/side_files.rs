@@ -1,14 +1,16 @@
-//! May the index files of a segment be uploaded? What each of them tells by itself; the log is not
+//! May the side files of a segment be uploaded? What each of them tells by itself; the log is not
 //! read.
 //!
-//! A broken index does no harm where it can be rebuilt from the log. In remote storage nobody does
-//! that: a reader would be led astray until the segment expires.
+//! A broken file does no harm where it can be rebuilt from the log. In remote storage nobody does
+//! that: a reader would be led astray until the segment expires, and no replica could be built from
+//! it.
 
 use crate::index::OffsetEntries;
 use crate::index::check::{History, OffsetIndexCheck, TimeIndexCheck, TxnIndexCheck};
 use crate::index::{offset, time, txn};
 use crate::problem::Code;
 use crate::segment::FileRole;
+use crate::state::Snapshot;
 
 /// No index is larger.
 pub(super) const INDEX_BYTES_MAX: u64 = 1 << 30;
@@ -61,6 +63,15 @@ pub fn fault_of_bytes(
     let last = entries.get(entries.count().checked_sub(1)?)?;
     let is_inside = u64::try_from(last.position).is_ok_and(|position| position < log_size_bytes);
     (!is_inside).then_some(Code::IndexBeyondLog)
+}
+
+/// What is wrong with the producer snapshot at `offset`.
+#[must_use]
+pub fn fault_of_snapshot(bytes: &[u8], offset: i64) -> Option<Code> {
+    match Snapshot::read(bytes) {
+        Err(fault) => Some(fault.code),
+        Ok(snapshot) => (!snapshot.is_before(offset)).then_some(Code::SnapshotMismatch),
+    }
 }
 
 #[cfg(test)]

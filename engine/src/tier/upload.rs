@@ -164,8 +164,11 @@ fn upload_one(
         Err(error) if error.kind() == Kind::Io => return Err(error),
         Err(error) => {
             run.failures = run.failures.saturating_add(1);
-            undo(segment, uploader, host)?;
-            return Err(error);
+            // Why the copy failed is what has to be mended first.
+            return Err(match undo(segment, uploader, host) {
+                Ok(()) => error,
+                Err(left) => error.context(format!("what it left was not removed ({left})")),
+            });
         }
     };
     if custom_metadata.as_ref().is_some_and(|it| it.len() > uploader.custom_metadata_bytes_max) {

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use super::layout::SegmentPart;
 use super::remote_segment::{RemoteSegment, RemoteSegmentId, RemoteSegmentState};
-use super::side_files::{INDEX_BYTES_MAX, fault_of_bytes, fault_of_size};
+use super::side_files::{INDEX_BYTES_MAX, fault_of_bytes, fault_of_size, fault_of_snapshot};
 use super::target::ObjectBytes;
 use crate::error::{Error, Kind};
 use crate::io::File;
@@ -24,8 +24,8 @@ pub struct UploadAs {
     pub broker_id: i32,
     /// The clock, in milliseconds since 1970.
     pub now_ms: i64,
-    /// Whether a producer snapshot that is missing is made of the log, as for segments that are
-    /// older than such snapshots. Kafka does not upload them.
+    /// Whether a producer snapshot that is missing or damaged is made of the log, as for segments
+    /// that are older than such snapshots. Kafka does not upload them.
     pub rebuilds_snapshot: bool,
 }
 
@@ -46,7 +46,7 @@ pub enum PrepareError {
     },
     /// No leader epoch is known for any of its offsets.
     OutsideLineage,
-    /// An index is damaged; the log takes note of it.
+    /// A side file is damaged; the log takes note of it.
     Damaged {
         /// Which one.
         role: FileRole,
@@ -128,11 +128,7 @@ pub fn prepare_upload(
         return Err(PrepareError::OutsideLineage);
     }
     let index_sizes = check_indexes(log, &files)?;
-    let snapshot = match log.open_snapshot(next_offset)? {
-        Some(file) => SnapshotBytes::File(file),
-        None if upload_as.rebuilds_snapshot => SnapshotBytes::Memory(log.snapshot_at(next_offset)?),
-        None => return Err(PrepareError::NoSnapshot(next_offset)),
-    };
+    let snapshot = snapshot_of(log, &files, next_offset, upload_as.rebuilds_snapshot)?;
     let snapshot_size = match &snapshot {
         SnapshotBytes::File(file) => file.metadata()?.size_bytes,
         SnapshotBytes::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
@@ -179,11 +175,7 @@ fn check_indexes(log: &Log, files: &SealedFiles) -> Result<[u64; 3], PrepareErro
         let fault = fault_of_size(role, size_bytes)
             .or_else(|| fault_of_bytes(role, bytes.as_deref()?, base_offset, files.log_size_bytes));
         if let Some(code) = fault {
-            // A file that vanished with its segment is no damage.
-            if files.is_intact() && log.segments().get(base_offset).is_some() {
-                log.mark_damaged(segment, Some(code));
-            }
-            return Err(PrepareError::Damaged { role, code });
+            return Err(damaged(log, files, role, code));
         }
         *size = size_bytes.unwrap_or_default();
     }
@@ -191,10 +183,41 @@ fn check_indexes(log: &Log, files: &SealedFiles) -> Result<[u64; 3], PrepareErro
     Ok(sizes)
 }
 
+/// The producer snapshot behind the segment, as it is or made of the log.
+fn snapshot_of(
+    log: &Log,
+    files: &SealedFiles,
+    next_offset: i64,
+    rebuilds: bool,
+) -> Result<SnapshotBytes, PrepareError> {
+    let fault = match log.open_snapshot(next_offset)? {
+        Some(file) => match fault_of_snapshot(&read_whole(&*file)?, next_offset) {
+            None => return Ok(SnapshotBytes::File(file)),
+            fault => fault,
+        },
+        None => None,
+    };
+    match fault {
+        _ if rebuilds => Ok(SnapshotBytes::Memory(log.snapshot_at(next_offset)?)),
+        Some(code) => Err(damaged(log, files, FileRole::Snapshot, code)),
+        None => Err(PrepareError::NoSnapshot(next_offset)),
+    }
+}
+
+/// Has the log take note of a side file that is damaged.
+fn damaged(log: &Log, files: &SealedFiles, role: FileRole, code: Code) -> PrepareError {
+    let segment = files.segment();
+    // A file that vanished with its segment is no damage.
+    if files.is_intact() && log.segments().get(segment.base_offset()).is_some() {
+        log.mark_damaged(segment, Some(code));
+    }
+    PrepareError::Damaged { role, code }
+}
+
 fn read_whole(file: &dyn File) -> Result<Vec<u8>, Error> {
     let size = file.metadata()?.size_bytes;
     if size > INDEX_BYTES_MAX {
-        let message = format!("an index of {size} bytes, at most {INDEX_BYTES_MAX} are read");
+        let message = format!("a side file of {size} bytes, at most {INDEX_BYTES_MAX} are read");
         return Err(Error::new(Kind::Limit, message).in_file(file.path()));
     }
     let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];

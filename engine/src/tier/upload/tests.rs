@@ -9,6 +9,7 @@ use crate::log::{LogConfig, OpenOptions};
 use crate::problem::Code;
 use crate::record::builder::{BatchBuilder, BatchOptions};
 use crate::record::codec::Compressor;
+use crate::segment::FileRole;
 use crate::state::checkpoint::format_epochs;
 use crate::state::{EpochEntry, LeaderEpochs};
 use crate::tier::remote_segment::RemotePartition;
@@ -89,6 +90,7 @@ struct Host {
     admits_max: usize,
     custom: Option<Vec<u8>>,
     fails: Option<Kind>,
+    keeps_objects: bool,
     is_cancelled: bool,
     ids: u8,
 }
@@ -109,6 +111,7 @@ impl Host {
             admits_max: usize::MAX,
             custom: None,
             fails: None,
+            keeps_objects: false,
             is_cancelled: false,
             ids: 0,
         }
@@ -149,6 +152,9 @@ impl UploadHost for Host {
 
     fn delete_objects(&mut self, segment: &RemoteSegment) -> Result<()> {
         self.deleted.push(segment.clone());
+        if self.keeps_objects {
+            return Err(Error::new(Kind::Io, "the store is away"));
+        }
         delete_parts(&self.target, &self.layout, segment)
     }
 
@@ -295,6 +301,20 @@ fn a_store_that_refuses_leaves_nothing() {
     let lag = upload_lag(sizes, log.highest_remote_offset());
     let first = segments.first().unwrap().size_bytes();
     assert_eq!((lag.size_bytes, lag.segments), (first, 1));
+}
+
+#[test]
+fn why_a_copy_failed_is_told_although_what_it_left_stays_too() {
+    let disk = SimDisk::new();
+    let log = three_epochs(&disk);
+    let fails = Some(Kind::Unsupported);
+    let mut host = Host { fails, keeps_objects: true, ..Host::new(&disk) };
+    let (done, outcome) = run_from(&log, &mut host, -1);
+    let error = outcome.unwrap_err();
+    assert_eq!((error.kind(), done.failures), (Kind::Unsupported, 1));
+    let told = error.to_string();
+    assert!(told.contains("the store says no") && told.contains("the store is away"), "{told}");
+    assert_eq!(host.states(), [2], "its removal has started, for expiration to go on with");
 }
 
 #[test]
@@ -528,6 +548,55 @@ fn a_broken_index_is_found_before_it_is_uploaded_and_blocks_its_segment() {
     file.set_size(size).unwrap();
     prepare(&log, 1, 2, false).unwrap();
     assert_eq!(blocked(&log).as_str(), "active");
+    run(&log, &mut host);
+    assert_eq!(uploaded(&host), [(0, 0), (1, 1), (2, 2)]);
+}
+
+#[test]
+fn a_broken_snapshot_is_not_uploaded() {
+    // It went as it was, and no replica could be built from the segment.
+    let disk = SimDisk::new();
+    let log = open(&disk);
+    for sequence in 0..3 {
+        append(&log, 0, 0, Some(sequence));
+        log.roll(0).unwrap();
+    }
+    log.update_high_watermark(3).unwrap();
+    let path = |offset: i64| Path::new(DIR).join(format!("{offset:020}.snapshot"));
+    let good = disk.read(&path(2), 1 << 20).unwrap();
+    let later = disk.read(&path(3), 1 << 20).unwrap();
+    let file = disk.open(&path(2), crate::io::OpenMode::ReadWrite).unwrap();
+    let put = |bytes: &[u8]| {
+        file.set_size(0).unwrap();
+        file.write_at(bytes, 0).unwrap();
+    };
+    let mut flipped = good.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    let mut host = Host::new(&disk);
+    for (bytes, code) in [
+        (&flipped[..], Code::SnapshotCrc),
+        (&good[..good.len() - 1], Code::SnapshotTruncated),
+        (&[][..], Code::SnapshotTruncated),
+        (&later[..], Code::SnapshotMismatch),
+    ] {
+        put(bytes);
+        let found = prepare(&log, 1, 2, false).unwrap_err();
+        let role = FileRole::Snapshot;
+        assert!(
+            matches!(found, PrepareError::Damaged { role: r, code: c } if (r, c) == (role, code))
+        );
+        let stop = LogUploads::of(&log, 0, None).view().candidates(0).stop;
+        assert_eq!(stop.as_str(), code.as_str());
+        // Made of the log, it is as it was.
+        assert_eq!(log.snapshot_at(2).unwrap(), good, "{code:?}");
+        let parts = prepare(&log, 1, 2, true).unwrap();
+        let Some(ObjectBytes::Memory(made)) = parts.bytes(SegmentPart::ProducerSnapshot) else {
+            panic!("bytes in memory")
+        };
+        assert_eq!(made, good);
+    }
+    put(&good);
+    prepare(&log, 1, 2, false).unwrap();
     run(&log, &mut host);
     assert_eq!(uploaded(&host), [(0, 0), (1, 1), (2, 2)]);
 }

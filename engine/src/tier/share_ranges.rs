@@ -8,7 +8,7 @@ use super::byte_range::byte_range;
 use super::indexes::SegmentIndexes;
 use super::remote_segment::RemoteSegment;
 use super::view::{RemoteBatches, RemoteView};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::BatchHeader;
 
 /// Bytes that are fetched at a time to look at headers: batches that are larger are passed over.
@@ -65,8 +65,13 @@ pub fn batch_headers(
     let mut batches = RemoteBatches::new(view.target, &name, size, range.start, WINDOW_BYTES);
     let mut headers = Vec::new();
     while batches.position() < range.end {
-        let Some(found) = batches.next().map_err(|error| error.context(&*name))? else { break };
-        headers.push(found);
+        let found = batches.next().and_then(|found| {
+            let position = batches.position();
+            found.ok_or_else(|| {
+                Error::corrupt("no whole batch is left in the range").at_position(position)
+            })
+        });
+        headers.push(found.map_err(|error| error.context(&*name))?);
     }
     Ok(headers)
 }

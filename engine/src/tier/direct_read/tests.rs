@@ -1,3 +1,4 @@
+use super::super::byte_range::tests as byte_range;
 use super::super::byte_range::tests::given;
 use super::super::formats::APACHE_KAFKA_V1;
 use super::super::indexes::IndexSource;
@@ -9,7 +10,7 @@ use super::super::target::{ObjectBytes, ObjectTarget};
 use super::super::test_store::number;
 use super::super::view::NoLocalSegments;
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::io::SimDisk;
 use crate::state::LeaderEpochs;
 use std::sync::Arc;
@@ -262,6 +263,18 @@ fn the_next_segment_is_named_where_one_has_no_batch_at_the_offset() {
 }
 
 #[test]
+fn an_index_whose_last_entry_lies_does_not_hide_the_last_batches() {
+    // The next segment was named, and the client went past offsets 150 to 199.
+    let mut given = Given::new();
+    for position in [1, 12001, 15990, 16000, 90_000] {
+        let lying = byte_range::indexes(&[(49, 4000), (99, 8000), (149, position)]);
+        given.indexes[0] = Arc::new(lying);
+        let found = given.read(199, INF);
+        assert!(matches!(found, Outcome::At { segment: 1, .. }), "{position}: {found:?}");
+    }
+}
+
+#[test]
 fn aborted_transactions_are_those_up_to_the_end_of_the_range() {
     // spec: tiered 9.1, "aborted list"
     let txn = |producer_id, first_offset, last_offset| AbortedTxn {
@@ -323,6 +336,12 @@ fn headers_of_a_range_are_listed_without_their_records() {
     assert_eq!(list(4000..12000), [(49, 4000), (99, 8000)]);
     assert_eq!(list(12000..16000), [(149, 12000), (199, 14000)]);
     assert_eq!(list(0..1), [(24, 0)]);
-    assert_eq!(list(16000..17000), []);
     assert_eq!(list(0..0), []);
+    assert_eq!(list(16000..16000), []);
+    // A log that ends within the range is not what the range was made of: what is missing is not
+    // passed over.
+    for range in [16000..17000, 12000..16001] {
+        let error = super::super::batch_headers(&remote, segment, range.clone()).unwrap_err();
+        assert_eq!((error.kind(), error.position()), (Kind::Corrupt, Some(16000)), "{range:?}");
+    }
 }

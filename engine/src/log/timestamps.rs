@@ -93,8 +93,8 @@ impl Log {
         self.offsets.highest_remote.load(Ordering::Acquire)
     }
 
-    /// Takes note of what was uploaded: up to `offset`, inclusive. It goes back only when the log is
-    /// cut.
+    /// Takes note of what was uploaded: up to `offset`, inclusive. It goes back only when the log
+    /// is cut.
     pub fn update_highest_remote_offset(&self, offset: i64) {
         self.offsets.highest_remote.fetch_max(offset, Ordering::AcqRel);
     }

@@ -24,8 +24,8 @@ use crate::problem::Code;
 /// A segment is to be uploaded when either says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyLag {
-    /// Milliseconds since the segment's largest timestamp; 0: at once, -1: not by its age. A segment
-    /// without timestamps, or with one that is still to come, is old enough.
+    /// Milliseconds since the segment's largest timestamp; 0: at once, -1: not by its age. A
+    /// segment without timestamps, or with one that is still to come, is old enough.
     pub ms: i64,
     /// Bytes of the log behind the segment; 0: at once, -1: not by what is behind it.
     pub bytes: i64,

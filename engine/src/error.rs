@@ -48,6 +48,7 @@ struct Inner {
     position: Option<u64>,
     offset: Option<i64>,
     source: Option<std::io::Error>,
+    is_repeated: bool,
 }
 
 impl Error {
@@ -62,6 +63,7 @@ impl Error {
             position: None,
             offset: None,
             source: None,
+            is_repeated: false,
         }))
     }
 
@@ -116,7 +118,19 @@ impl Error {
     /// The same, for each of those that one error is told to: its kind and all that it says.
     #[must_use]
     pub(crate) fn copy(&self) -> Self {
-        Error::new(self.kind(), self.to_string())
+        Error::new(self.kind(), self.to_string()).repeated()
+    }
+
+    /// The same error, said to tell of a fault that was told before: it is no new one.
+    #[must_use]
+    pub(crate) fn repeated(mut self) -> Self {
+        self.0.is_repeated = true;
+        self
+    }
+
+    /// Whether the fault was told before.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.0.is_repeated
     }
 
     /// What kind of error it is.

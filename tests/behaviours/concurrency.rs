@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 use siltstone::Kind;
 use siltstone::io::Disk;
@@ -236,7 +237,10 @@ fn a_log_is_deleted_while_it_is_compacted() {
                         Err(error) if error.kind() == Kind::Conflict => {}
                         Err(error) => return error.kind(),
                     }
-                    steps.fetch_add(1, Ordering::AcqRel);
+                    // From here on there is time for the deletion before the round ends.
+                    if steps.fetch_add(1, Ordering::AcqRel) >= i64::from(round) {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
                 }
             });
             while steps.load(Ordering::Acquire) < i64::from(round) {

@@ -5,6 +5,7 @@ mod cleaner;
 mod compaction;
 mod compaction_readers;
 mod concurrency;
+mod edges;
 mod eligible_leaders;
 mod list;
 mod loader;

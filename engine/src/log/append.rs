@@ -329,6 +329,12 @@ impl Log {
             let reason = AppendReason::UnexpectedAppendOffset;
             return Err(AppendError::refused_at(reason, message, first, last));
         }
+        // The log ends one behind its last offset.
+        if last < first || last == i64::MAX {
+            let message = format!("offsets from {first} to {last} leave no offset to go on at");
+            let reason = AppendReason::UnexpectedAppendOffset;
+            return Err(AppendError::refused_at(reason, message, first, last));
+        }
         let segment_bytes = self.config.load().segment_bytes;
         if batches.size_bytes > u64::from(segment_bytes) {
             let message = format!(

@@ -80,6 +80,13 @@ impl AppendScratch {
         &mut self.rebuilt
     }
 
+    /// Gives back memory above `size_bytes` of each kind, for instance after a batch far above the
+    /// usual.
+    pub fn shrink_to(&mut self, size_bytes: usize) {
+        self.validator.shrink_to(size_bytes);
+        self.rebuilt.shrink_to(size_bytes);
+    }
+
     /// The validator, for its counters.
     #[must_use]
     pub fn validator(&self) -> &Validator {

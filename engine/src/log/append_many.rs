@@ -25,6 +25,7 @@ use crate::record::batch::HEADER_SIZE;
 use crate::record::validate::{
     AnalyseOptions, Analysis, AppendOrigin, BatchView, Placement, Validated, analyse,
 };
+use crate::state::ProducerState;
 
 /// How records are appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -432,8 +433,8 @@ fn batches_of<'r>(
     FinalBatches::apart(views).ok_or_else(none)
 }
 
-/// Whether nothing stands between batches: no transaction, and no batch that makes the log roll,
-/// wherever among them it stands.
+/// Whether nothing stands between batches: no transaction, no batch that makes the log roll,
+/// wherever among them it stands, and none that shows what another one is to be held against.
 fn is_plain(log: &Log, writer: &mut Writer, batches: &FinalBatches<'_>, now_ms: i64) -> bool {
     let is_special = |view: &BatchView<'_>| {
         let header = &view.header;
@@ -443,8 +444,19 @@ fn is_plain(log: &Log, writer: &mut Writer, batches: &FinalBatches<'_>, now_ms: 
     let params = batches.roll_params(now_ms);
     // The first batch of a segment says from when on its time counts.
     !batches.views().iter().any(is_special)
+        && !has_newcomer_twice(&writer.producers, batches.views())
         && writer.active.size_bytes() > 0
         && writer.active.touch_indexes(&log.folder, &settings).is_ok()
         && writer.active.has_index_room(batches.views().len())
         && matches!(writer.active.should_roll(&log.folder, &settings, &params), Ok(false))
+}
+
+/// Whether a producer of whom nothing is known has several batches. In one append they are not held
+/// against each other, and the later ones may be the first sent again, or leave a gap.
+fn has_newcomer_twice(producers: &ProducerState, views: &[BatchView<'_>]) -> bool {
+    let ids = views.iter().filter(|view| view.header.has_producer_id());
+    let ids = ids.map(|view| view.header.producer_id);
+    let mut newcomers: Vec<i64> = ids.filter(|id| !producers.knows(*id)).collect();
+    newcomers.sort_unstable();
+    newcomers.windows(2).any(|pair| matches!(pair, [one, other] if one == other))
 }

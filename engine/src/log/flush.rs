@@ -104,8 +104,8 @@ impl Log {
         }
     }
 
-    /// Says what is to be synced to make the log durable up to `end_offset`; `None` when it is.
-    /// Index entries that gathered in memory are written now.
+    /// Says what is to be synced to make the log durable up to `end_offset`, or its end where that
+    /// comes first; `None` when it is. Index entries that gathered in memory are written now.
     ///
     /// # Errors
     /// What writing or opening files fails with; nothing is lost by trying again.
@@ -113,12 +113,16 @@ impl Log {
         if self.is_failed() {
             return Err(self.failed());
         }
+        let (flushed, truncations, snapshots, end_offset) = {
+            let durable = self.durable();
+            // A cut lowers the end under the same lock. What is to come behind it is not durable
+            // because somebody had a longer log in mind.
+            let end_offset = end_offset.min(self.log_end_offset());
+            let snapshots = durable.snapshots.clone();
+            (durable.flushed_end_offset, durable.truncations, snapshots, end_offset)
+        };
         // spec: segments 6.6
         let flush_end = if inclusive { end_offset.saturating_add(1) } else { end_offset };
-        let (flushed, truncations, snapshots) = {
-            let durable = self.durable();
-            (durable.flushed_end_offset, durable.truncations, durable.snapshots.clone())
-        };
         self.save_epochs()?;
         let segments = self.segments();
         if flush_end <= flushed {

@@ -7,7 +7,7 @@
 //! that is gone for good; what is due later (flushes, deletions) is the host's to run.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, TryLockError};
+use std::sync::{Arc, OnceLock, PoisonError, TryLockError};
 
 use super::compact::{Replacements, Rounds};
 use super::config::LogConfig;
@@ -55,7 +55,7 @@ pub struct Log {
     pub(super) rounds: Rounds,
     pub(super) replacements: Replacements,
     pub(super) damaged: DamagedSegments,
-    pub(super) topic_id: Option<Uuid>,
+    pub(super) topic_id: OnceLock<Uuid>,
     /// A sync failed: what is on disk is not known any more.
     pub(super) is_failed: AtomicBool,
     pub(super) is_closed: AtomicBool,
@@ -191,7 +191,7 @@ impl Log {
 
     pub(super) fn failed(&self) -> Error {
         let message = "a sync of this log failed before; it must be opened again";
-        Error::new(Kind::Io, message).in_file(&self.dir())
+        Error::new(Kind::Io, message).in_file(&self.dir()).repeated()
     }
 
     pub(super) fn durable(&self) -> MutexGuard<'_, Durable> {
@@ -207,7 +207,7 @@ impl Log {
     /// The topic's id, if it is known.
     #[must_use]
     pub fn topic_id(&self) -> Option<Uuid> {
-        self.topic_id
+        self.topic_id.get().copied()
     }
 
     /// The settings now.

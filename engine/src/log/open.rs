@@ -5,7 +5,7 @@
 //! after a clean stop.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::bootstrap::{Settled, settle};
 use super::compact::{Replacements, Rounds};
@@ -13,17 +13,16 @@ use super::config::{LogConfig, OpenOptions};
 use super::damaged::DamagedSegments;
 use super::deletion::Deletions;
 use super::log::{Durable, Log, Offsets, Writer};
-use super::replace::replace;
 use super::segments::Segments;
-use super::topic_id::read_topic_id;
+use super::topic_id::settle_topic_id;
 use crate::error::{Error, Kind, Result};
 use crate::io::{OpenMode, Storage};
-use crate::log::inventory::{EPOCH_FILE, Inventory, METADATA_FILE};
+use crate::log::inventory::{EPOCH_FILE, Inventory};
 use crate::log::recover::{self, RecoverOptions, Silent};
 use crate::problem::Severity;
 use crate::segment::rebuild::IndexSettings;
-use crate::segment::{ActiveSegment, Folder, LogSegment};
-use crate::state::{LeaderEpochs, ProducerState, SnapshotSet, meta};
+use crate::segment::{ActiveSegment, FileRole, Folder, LogSegment};
+use crate::state::{LeaderEpochs, ProducerState, SnapshotSet};
 use crate::sync::{ArcSwap, Mutex, atomic::AtomicBool};
 use crate::uuid::Uuid;
 
@@ -96,7 +95,7 @@ impl Log {
             rounds: Rounds::default(),
             replacements: Replacements::default(),
             damaged: DamagedSegments::default(),
-            topic_id,
+            topic_id: topic_id.map(OnceLock::from).unwrap_or_default(),
             is_failed: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             seat: Mutex::new(None),
@@ -136,28 +135,6 @@ fn make_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
         },
         Err(error) if error.kind() == Kind::Conflict => Ok(()),
         Err(error) => Err(error),
-    }
-}
-
-/// The topic id that the log has, written down if it was not.
-fn settle_topic_id(
-    storage: &dyn Storage,
-    dir: &Path,
-    wanted: Option<Uuid>,
-) -> Result<Option<Uuid>> {
-    // spec: segments 1.2
-    match (read_topic_id(storage, dir)?, wanted) {
-        (Some(found), Some(wanted)) if found != wanted => {
-            let message = format!("the topic id is {found}, not {wanted}");
-            Err(Error::new(Kind::Conflict, message).in_file(&dir.join(METADATA_FILE)))
-        }
-        (Some(found), _) => Ok(Some(found)),
-        (None, Some(wanted)) => {
-            let bytes = meta::format_partition_metadata(wanted);
-            replace(storage, dir, METADATA_FILE, &bytes)?;
-            Ok(Some(wanted))
-        }
-        (None, None) => Ok(None),
     }
 }
 
@@ -201,7 +178,12 @@ fn load(folder: &Folder, inventory: Inventory) -> Result<Loaded> {
     }
     let end = match list.last() {
         Some(last) => {
-            let end = last.read_next_offset(folder)?;
+            let (end, position) = last.read_end(folder)?;
+            if position != last.size_bytes() {
+                let message = "the log ends with bytes that are no batch";
+                let path = folder.file(last.base_offset(), FileRole::Log);
+                return Err(Error::corrupt(message).in_file(&path).at_position(position));
+            }
             last.hint_end_offset(end);
             end
         }

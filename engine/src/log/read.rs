@@ -292,10 +292,13 @@ impl Log {
             if base_offset > bound.segment_base_offset {
                 break;
             }
-            // The size first: what is found after that is behind it or within it.
+            // The cuts first: a place that is found after that is none any more when there are more.
+            // Then the size: what is found after that is behind it or within it.
+            let truncations = segment.truncations();
             let size = segment.size_bytes();
             let end = if base_offset < bound.segment_base_offset { size } else { bound.position };
             if let Some(found) = segment.translate(&self.folder, offset)? {
+                let segment = (segment, truncations);
                 return self.found(segments, segment, &found, (offset, end), options);
             }
             next = segments.higher(base_offset);
@@ -307,7 +310,7 @@ impl Log {
     fn found(
         &self,
         segments: &Segments,
-        segment: &Arc<LogSegment>,
+        (segment, truncations): (&Arc<LogSegment>, u32),
         found: &BatchPlace,
         (offset, end): (i64, u64),
         options: &FetchOptions,
@@ -325,7 +328,6 @@ impl Log {
         let range = if size_bytes == 0 {
             None
         } else {
-            let truncations = segment.truncations();
             let lease = segment.lease(&self.folder)?;
             Some(FileRange { lease, position: found.position, size_bytes, truncations })
         };

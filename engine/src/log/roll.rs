@@ -8,6 +8,7 @@ use crate::error::{Error, Kind, Result};
 use crate::io::OpenMode;
 use crate::segment::active::RollParams;
 use crate::segment::{ActiveSegment, FileRole};
+use crate::state::SnapshotSet;
 
 impl Log {
     /// Goes on in a new segment, whatever the old one's size; gives its base offset. In the place
@@ -70,6 +71,7 @@ impl Log {
         let (snapshot, next) = match outcome {
             Ok(done) => done,
             Err(error) => {
+                self.forget_roll_snapshot(&books, base_offset);
                 *writer.producers.snapshots_mut() = books;
                 return Err(error);
             }
@@ -103,6 +105,15 @@ impl Log {
         let Some((offset, bytes)) = writer.producers.take_snapshot() else { return Ok(None) };
         self.write_snapshot(offset, &bytes)?;
         Ok(Some(offset))
+    }
+
+    /// A roll failed: the snapshot that it may have written is in no book.
+    fn forget_roll_snapshot(&self, books: &SnapshotSet, base_offset: i64) {
+        if !books.contains(base_offset) {
+            // Where it stays, the next start removes it.
+            let path = self.folder.file(base_offset, FileRole::Snapshot);
+            let _ = self.folder.storage().remove_file(&path);
+        }
     }
 
     pub(super) fn write_snapshot(&self, offset: i64, bytes: &[u8]) -> Result<()> {

@@ -49,10 +49,12 @@ fn log_with(disk: &SimDisk, open_files_max: usize) -> Arc<Log> {
     Arc::new(Log::open(Arc::new(disk.clone()), Path::new("/orders-0"), config, &options).unwrap())
 }
 
-/// The batch of one record that is appended at an offset in an epoch.
+/// The batch of one record that is appended at an offset in an epoch: not one of another epoch has
+/// its size, so that none begins where another did.
 fn batch(offset: i64, leader_epoch: i32) -> Vec<u8> {
     let options = BatchOptions { base_offset: offset, leader_epoch, ..BatchOptions::default() };
-    batch_of_one(options, NOW_MS + offset, format!("{leader_epoch}/{offset}").as_bytes())
+    let padding = ".".repeat(usize::try_from(leader_epoch).unwrap() % 8);
+    batch_of_one(options, NOW_MS + offset, format!("{leader_epoch}/{offset}{padding}").as_bytes())
 }
 
 fn append(log: &Log, leader_epoch: i32) {

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use super::inventory::METADATA_FILE;
-use crate::error::{Kind, Result};
+use super::log::Log;
+use super::replace::replace;
+use crate::error::{Error, Kind, Result};
 use crate::io::Storage;
-use crate::state::meta::parse_partition_metadata;
+use crate::state::meta::{self, parse_partition_metadata};
 use crate::uuid::Uuid;
 
 /// More than `partition.metadata` has.
@@ -24,6 +26,47 @@ pub fn read_topic_id(storage: &dyn Storage, dir: &Path) -> Result<Option<Uuid>> 
         }
         Err(error) if error.kind() == Kind::NotFound => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// The topic id that the log has, written down if it was not.
+pub(super) fn settle_topic_id(
+    storage: &dyn Storage,
+    dir: &Path,
+    wanted: Option<Uuid>,
+) -> Result<Option<Uuid>> {
+    // spec: segments 1.2
+    match (read_topic_id(storage, dir)?, wanted) {
+        (Some(found), Some(wanted)) if found != wanted => {
+            let message = format!("the topic id is {found}, not {wanted}");
+            Err(Error::new(Kind::Conflict, message).in_file(&dir.join(METADATA_FILE)))
+        }
+        (Some(found), _) => Ok(Some(found)),
+        (None, Some(wanted)) => {
+            let bytes = meta::format_partition_metadata(wanted);
+            replace(storage, dir, METADATA_FILE, &bytes)?;
+            Ok(Some(wanted))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+impl Log {
+    /// Gives the log its topic id, durably, where it has none yet.
+    ///
+    /// # Errors
+    /// `Conflict` when it has another one, or its file says so; `Closed`; what the disk says.
+    pub fn assign_topic_id(&self, topic_id: Uuid) -> Result<()> {
+        if self.topic_id() == Some(topic_id) {
+            return Ok(());
+        }
+        let _seat = self.wait_for_seat()?;
+        let settled = settle_topic_id(&**self.folder.storage(), &self.dir(), Some(topic_id))?;
+        // Under the seat nobody else was first.
+        if let Some(settled) = settled {
+            let _ = self.topic_id.set(settled);
+        }
+        Ok(())
     }
 }
 

@@ -47,10 +47,11 @@ impl Log {
     }
 
     /// Removes everything; the log goes on, empty, at `offset`. It starts there, too, or with
-    /// remote storage at `log_start_offset`.
+    /// remote storage at `log_start_offset`. Where that is behind `offset`, it must be in the first
+    /// batch that is appended.
     ///
     /// # Errors
-    /// Those of [`truncate_to`](Self::truncate_to).
+    /// Those of [`truncate_to`](Self::truncate_to), also for a negative start.
     pub fn truncate_fully_and_start_at(
         &self,
         offset: i64,
@@ -60,6 +61,10 @@ impl Log {
         // spec: segments 6.7
         if offset < 0 {
             let message = format!("a log cannot start at offset {offset}");
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+        if let Some(start) = log_start_offset.filter(|start| *start < 0) {
+            let message = format!("a log cannot start at offset {start}");
             return Err(Error::new(Kind::InvalidArgument, message));
         }
         let mut seat = self.take_settled_seat()?;

@@ -41,11 +41,13 @@ impl ActiveSegment {
         let largest = self.largest_between(folder, from, position, last)?;
 
         if position < end {
-            self.segment.truncated();
             self.segment.hint_end_offset(offset);
             self.segment.set_size_bytes(position);
             let recent = RecentBatches::new(self.base_offset(), position == 0);
             self.segment.set_live(Some(Live { recent, tails: Arc::clone(&self.tails) }));
+            // Behind what readers look places up in: who found one before sees another count when
+            // the bytes there may be others.
+            self.segment.truncated();
             self.is_dirty_behind = true;
         }
         if let Some(cut) = cut {

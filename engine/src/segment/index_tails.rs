@@ -239,6 +239,19 @@ impl IndexTails {
         !self.offset.pending.is_empty() || !self.time.pending.is_empty()
     }
 
+    /// The offset of the first gathered entry whose position is `target` or behind it.
+    pub(super) fn gathered_from(&self, target: i64) -> Option<i64> {
+        let entries = self.offset.pending.chunks_exact(offset::ENTRY_SIZE);
+        let position = |entry: &[u8]| bytes::get_i32(entry, 4).map_or(i64::MAX, i64::from);
+        // Kafka quirk: the first entry of an index never counts as equal.
+        let is_first = |slot: usize| slot == 0 && self.offset.written == 0;
+        let reaches = |(slot, entry): &(usize, &[u8])| {
+            position(entry) > target || position(entry) == target && !is_first(*slot)
+        };
+        let (_, entry) = entries.enumerate().find(reaches)?;
+        Some(relative(self.base_offset, entry, 0))
+    }
+
     fn push_time(&mut self, largest: TimeEntry) {
         // spec: indexes 3.2
         let goes_back = self.time.count() > 0 && largest.offset < self.last_time.offset;

@@ -192,6 +192,17 @@ impl LogSegment {
         (timestamp_ms != UNKNOWN).then_some((timestamp_ms, offset))
     }
 
+    /// Takes what a reader has found in the files, unless the writer has said it meanwhile.
+    pub(super) fn learn_max_timestamp(&self, (timestamp_ms, offset): (i64, i64)) {
+        let put = |cell: &AtomicI64, unknown, known| {
+            cell.compare_exchange(unknown, known, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        };
+        // In between the base offset is told: who looks from there finds the same batch.
+        if put(&self.max_timestamp_ms, UNKNOWN, timestamp_ms) {
+            put(&self.offset_of_max_timestamp, self.base_offset, offset);
+        }
+    }
+
     pub(super) fn set_max_timestamp(&self, known: Option<(i64, i64)>) {
         let (timestamp_ms, offset) = known.unwrap_or((UNKNOWN, self.base_offset));
         self.offset_of_max_timestamp.store(offset, Ordering::Release);

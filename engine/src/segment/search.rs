@@ -144,7 +144,7 @@ impl LogSegment {
             }
         };
         let known = (last.timestamp_ms, last.offset);
-        self.set_max_timestamp(Some(known));
+        self.learn_max_timestamp(known);
         Ok(known)
     }
 
@@ -208,12 +208,32 @@ impl LogSegment {
         }
         let handles = self.handles(folder)?;
         let from = self.lookup_offset(&handles, folder, offset)?;
-        self.scan_for(
-            &handles,
-            u64::try_from(from.position).unwrap_or(0),
-            |record| record.timestamp_ms == max_timestamp,
-            |header| header.max_timestamp == max_timestamp,
-        )
+        let from = u64::try_from(from.position).unwrap_or(0);
+        let found = self.scan_for_timestamp(&handles, from, max_timestamp)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        // An append tells of its timestamp before its batches can be seen.
+        let mut largest = None;
+        self.for_each_header(folder, 0, |header, position, _| {
+            if largest.is_none_or(|(timestamp_ms, _)| header.max_timestamp > timestamp_ms) {
+                largest = Some((header.max_timestamp, position));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let Some((timestamp_ms, position)) = largest else { return Ok(None) };
+        self.scan_for_timestamp(&handles, position, timestamp_ms)
+    }
+
+    /// The first record with this timestamp in batches that have none larger.
+    fn scan_for_timestamp(
+        &self,
+        handles: &SegmentHandles,
+        from: u64,
+        timestamp_ms: i64,
+    ) -> Result<Option<TimestampAndOffset>> {
+        let is_wanted = |record: &Record<'_>| record.timestamp_ms == timestamp_ms;
+        self.scan_for(handles, from, is_wanted, |header| header.max_timestamp == timestamp_ms)
     }
 
     /// The first record that is wanted, in batches that may hold one.
@@ -262,11 +282,12 @@ impl LogSegment {
         Ok(None)
     }
 
-    /// The offset behind the last whole batch, the base when there is none.
+    /// The offset behind the last whole batch, the base when there is none, and the position where
+    /// that batch ends: what stands behind it is no batch.
     ///
     /// # Errors
     /// `Corrupt` when what follows the last index entry is no log.
-    pub fn read_next_offset(self: &Arc<Self>, folder: &Folder) -> Result<i64> {
+    pub fn read_end(self: &Arc<Self>, folder: &Folder) -> Result<(i64, u64)> {
         // spec: segments 3.7
         let handles = self.handles(folder)?;
         let entry = self.lookup_offset(&handles, folder, i64::MAX)?;
@@ -279,7 +300,7 @@ impl LogSegment {
         while let Some((header, _)) = walk.next()? {
             next = header.next_offset();
         }
-        Ok(next)
+        Ok((next, walk.position()))
     }
 
     /// The bytes of the log from `position` up to the last whole batch before `end`, header by
@@ -312,12 +333,18 @@ impl LogSegment {
         let Some(file) = handles.index(self, folder, FileRole::OffsetIndex)? else {
             return Ok(None);
         };
-        // What has gathered in memory bounds a fetch, too.
-        self.write_out_tails(folder)?;
-        let count = self.entry_count(FileRole::OffsetIndex, &**file, offset::ENTRY_SIZE)?;
         // Kafka quirk: both are 32 bits, and their sum wraps.
         let narrow = |value: u64| i32::try_from(value).unwrap_or(i32::MAX);
         let target = i64::from(narrow(position).wrapping_add(narrow(size_bytes)));
+        // What has gathered in memory bounds a fetch, too.
+        let gathered = self.with_tails(|tails| (tails.written().0, tails.gathered_from(target)));
+        let (count, gathered) = match gathered {
+            Some((written, gathered)) => (u64::from(written), gathered),
+            None => {
+                let size = offset::ENTRY_SIZE;
+                (self.entry_count(FileRole::OffsetIndex, &**file, size)?, None)
+            }
+        };
         let key = |entry: &[u8]| i64::from(bytes::get_i32(entry, 4).unwrap_or(i32::MAX));
         let index = IndexFile { file: &**file, entry_size: offset::ENTRY_SIZE, count, key };
         let below = index.lower_bound(target.saturating_sub(1), count / 2)?;
@@ -327,7 +354,7 @@ impl LogSegment {
             slot = 1;
         }
         if slot >= count {
-            return Ok(None);
+            return Ok(gathered);
         }
         Ok(index.entry(slot)?.map(|entry| relative(self.base_offset(), &entry, 0)))
     }

@@ -39,6 +39,11 @@ impl<'a> HeaderWalk<'a> {
         Ok(Some((header, position)))
     }
 
+    /// Where the next batch begins, or the log ends.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
     /// What was read from `position` on, perhaps nothing: at least the header after a
     /// [`next`](Self::next) that found it there.
     pub(super) fn head(&self, position: u64) -> &[u8] {

@@ -14,7 +14,7 @@ use crate::uuid::Uuid;
 
 impl Engine {
     /// The log of a partition, made now if there is none: in the directory that was asked for, else
-    /// in that with the fewest logs.
+    /// in that with the fewest logs. One that has no topic id yet gets that of `new`.
     ///
     /// # Errors
     /// `Conflict` when the log has another topic id, or a future log would stand beside the current
@@ -23,13 +23,13 @@ impl Engine {
     pub fn get_or_create(&self, topic: &str, partition: i32, new: &NewLog) -> Result<Arc<Log>> {
         let _changing = self.change();
         if let Some(log) = self.find(topic, partition, new.is_future)? {
-            return match (log.topic_id(), new.topic_id) {
-                (Some(found), Some(wanted)) if found != wanted => {
-                    let message = format!("the topic id is {found}, not {wanted}");
-                    Err(Error::new(Kind::Conflict, message).in_file(&log.dir()))
-                }
-                _ => Ok(log),
-            };
+            // spec: segments 1.2
+            let dir = self.read().get(topic, partition, new.is_future).map(Place::dir);
+            let assigned = new.topic_id.map_or(Ok(()), |topic_id| log.assign_topic_id(topic_id));
+            return assigned.map(|()| log).map_err(|error| match dir {
+                Some(dir) => self.judge(dir, error),
+                None => error,
+            });
         }
         check_name(topic, partition)?;
         if !new.is_new

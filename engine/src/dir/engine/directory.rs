@@ -145,5 +145,7 @@ impl LogDir {
 
 /// Whether an error says that a disk does not work, so that its directory goes offline.
 pub(super) fn is_disk_failure(error: &Error) -> bool {
-    error.kind() == Kind::Io && error.errno().is_none_or(|errno| !PASSING.contains(&errno))
+    error.kind() == Kind::Io
+        && !error.is_repeated()
+        && error.errno().is_none_or(|errno| !PASSING.contains(&errno))
 }

@@ -145,12 +145,17 @@ impl Engine {
                 let is_current = !entry.is_future;
                 *is_recompacted |= is_current && !entry.is_saved(entry.log.compacted_end_offset());
             }
+            // Its host opens a failed log again, or takes its directory offline.
+            let is_sound = !entry.log.is_failed();
             let has_files = entry.log.next_deletion_ms().is_some_and(|due_ms| due_ms <= now_ms);
             let is_compacted = entry.log.config().compact;
             for (kind, is_due) in [
                 (WorkKind::DeleteFiles, has_files),
-                (WorkKind::Retention, !is_compacted && !is_later(&entry.retain_at, now_ms)),
-                (WorkKind::ExpireProducers, !is_later(&entry.expire_at, now_ms)),
+                (
+                    WorkKind::Retention,
+                    is_sound && !is_compacted && !is_later(&entry.retain_at, now_ms),
+                ),
+                (WorkKind::ExpireProducers, is_sound && !is_later(&entry.expire_at, now_ms)),
             ] {
                 if is_due && entry.claim(kind.bit()) {
                     due.push(self.work(kind, Target::Log(Arc::clone(entry))));
@@ -290,7 +295,6 @@ fn is_later(at: &AtomicI64, now_ms: i64) -> bool {
 /// Up to where a log is to be made durable now, if it is: what lies before its active segment, and
 /// by `flush.ms` all of it.
 fn flush_end(log: &Log, now_ms: i64) -> Option<i64> {
-    // A failed log cannot be flushed; its host opens it again, or takes its directory offline.
     if log.is_failed() {
         return None;
     }

@@ -220,9 +220,8 @@ impl Loader<'_> {
                 }
                 Err(error) => {
                     self.note(number, &error);
-                    if let Some(slot) = part.first_mut() {
-                        slot.1 = Some(error);
-                    }
+                    // How far it came with each of them is not known: none may be opened.
+                    part.iter_mut().for_each(|slot| slot.1 = Some(error.copy()));
                 }
             }
         }
@@ -308,7 +307,9 @@ fn compacted_end(log: &Log, line: i64) -> i64 {
 }
 
 pub(super) fn of_group(member: &Member) -> GroupMember {
-    let key = Some((member.topic.clone(), member.partition));
+    // The checkpoints speak of the log that has the name now, not of one that was set aside.
+    let is_aside = member.side == Side::Stray;
+    let key = (!is_aside).then(|| (member.topic.clone(), member.partition));
     GroupMember { dir: member.path.clone(), key }
 }
 

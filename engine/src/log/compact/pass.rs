@@ -361,7 +361,7 @@ impl Compaction<'_> {
             let next = group.sources.get(group.at + 1).map(Source::base_offset);
             let upper_bound = match next {
                 Some(next) => next,
-                None => source.segment.read_next_offset(folder)?,
+                None => source.segment.read_end(folder)?.0,
             };
             self.view.add(self.log.aborted_transactions(from, upper_bound)?);
             group.keeps_legacy_tombstones =

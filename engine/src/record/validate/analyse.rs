@@ -69,7 +69,8 @@ pub struct Analysis {
     pub shallow_offset_of_max_timestamp: i64,
     /// The codec of the last batch that is compressed.
     pub source_codec: Codec,
-    /// Whether last offsets rise from batch to batch.
+    /// Whether last offsets rise from batch to batch, and no batch begins before the one in front
+    /// of it ends.
     pub is_monotonic: bool,
     /// Batches that are left out since their leader epoch is above the follower's: it must hear of
     /// the new leader first.
@@ -106,7 +107,10 @@ impl Analysis {
             self.last_offset_of_first_batch = header.last_offset();
         }
         let last_offset = header.last_offset();
-        self.is_monotonic &= self.last_offset < last_offset;
+        // In the old formats the base offset is that of the last record, too.
+        let is_behind = self.batch_count == 0 || self.last_offset < header.base_offset;
+        let is_apart = header.magic < 2 || (header.base_offset <= last_offset && is_behind);
+        self.is_monotonic &= self.last_offset < last_offset && is_apart;
         self.last_offset = last_offset;
         self.last_leader_epoch = header.leader_epoch;
         self.valid_bytes += size;

@@ -161,6 +161,10 @@ impl Producers {
         self.packed.get(producer_id).map(|packed| self.unpack(packed))
     }
 
+    pub(super) fn knows(&self, producer_id: i64) -> bool {
+        self.packed.get(producer_id).is_some()
+    }
+
     /// Makes room for so many more.
     pub(super) fn reserve(&mut self, count: usize) {
         self.packed.reserve(count);

@@ -98,6 +98,12 @@ impl ProducerState {
         self.producers.get(producer_id)
     }
 
+    /// Whether anything is known of a producer.
+    #[must_use]
+    pub fn knows(&self, producer_id: i64) -> bool {
+        self.producers.knows(producer_id)
+    }
+
     /// Whether it knows no producer and no transaction that awaits replication.
     #[must_use]
     pub fn is_empty(&self) -> bool {

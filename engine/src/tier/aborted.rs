@@ -78,6 +78,8 @@ struct Search<'s, 'a> {
     fetch_offset: i64,
     upper_bound: i64,
     found: &'s mut Vec<AbortedTxn>,
+    /// The first offset of the last that was found.
+    last_start: i64,
     is_mixed: bool,
 }
 
@@ -88,7 +90,7 @@ impl<'s, 'a> Search<'s, 'a> {
         upper_bound: i64,
         found: &'s mut Vec<AbortedTxn>,
     ) -> Self {
-        Search { view, fetch_offset, upper_bound, found, is_mixed: false }
+        Search { view, fetch_offset, upper_bound, found, last_start: i64::MIN, is_mixed: false }
     }
 
     /// Goes on behind a segment, remotely and then locally, unless the search is over with it.
@@ -97,7 +99,7 @@ impl<'s, 'a> Search<'s, 'a> {
         if !is_over && !self.take_behind(segment.end_offset.saturating_add(1))? {
             let start = self.found.len();
             self.view.local.collect_aborted(self.fetch_offset, self.upper_bound, self.found)?;
-            self.look(start, usize::MAX);
+            self.look(start);
         }
         self.finish();
         Ok(())
@@ -140,24 +142,28 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// The same of a segment whose side files are at hand.
     fn take_of(&mut self, indexes: &SegmentIndexes) -> Result<bool> {
+        if let Some((run, is_over)) = indexes.aborted_run(self.fetch_offset, self.upper_bound) {
+            if let (Some(one), Some(last)) = (run.first(), run.last()) {
+                self.is_mixed |= self.last_start >= one.first_offset;
+                self.last_start = last.first_offset;
+            }
+            self.found.extend_from_slice(run);
+            return Ok(is_over);
+        }
         let start = self.found.len();
         let is_over = indexes.collect_aborted(self.fetch_offset, self.upper_bound, self.found)?;
-        // Of an index whose starts rise only the first may be out of order with those before it;
-        // else all are looked at while they are still in the processor's cache.
-        let end = if indexes.collects_in_order() { start.saturating_add(1) } else { usize::MAX };
-        self.look(start, end);
+        self.look(start);
         Ok(is_over)
     }
 
-    /// Looks whether those from `start` to before `end` follow each other and the ones before.
-    fn look(&mut self, start: usize, end: usize) {
-        let fresh = start.saturating_sub(1)..end.min(self.found.len());
-        let fresh = self.found.get(fresh).unwrap_or_default();
-        let pairs = fresh.iter().zip(fresh.iter().skip(1));
+    /// Looks whether those from `start` on follow each other and the ones before.
+    fn look(&mut self, start: usize) {
         // Without a branch in the loop. Those of one first offset, of which there are none in a
         // sound log, are for the sort to tell apart.
-        self.is_mixed |=
-            pairs.fold(false, |mixed, (one, next)| mixed | (one.first_offset >= next.first_offset));
+        for txn in self.found.get(start..).unwrap_or_default() {
+            self.is_mixed |= self.last_start >= txn.first_offset;
+            self.last_start = txn.first_offset;
+        }
     }
 
     fn finish(&mut self) {
@@ -170,4 +176,71 @@ impl<'s, 'a> Search<'s, 'a> {
 
 fn key(entry: &AbortedTxn) -> (i64, i64) {
     (entry.first_offset, entry.producer_id)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::{Arc, Mutex};
+
+    use super::super::indexes::{IndexSource, SegmentIndexes, TargetIndexes};
+    use super::super::metadata_cache::tests::segment;
+    use super::super::test_store::{TestStore, batch};
+    use super::*;
+
+    /// Keeps note of which segments are fetched.
+    #[derive(Debug)]
+    struct Noted<'a> {
+        target: TargetIndexes<'a>,
+        fetched: Mutex<Vec<i64>>,
+    }
+
+    impl IndexSource for Noted<'_> {
+        fn indexes(&self, segment: &RemoteSegment) -> Result<Arc<SegmentIndexes>> {
+            self.fetched.lock().unwrap().push(segment.start_offset);
+            self.target.indexes(segment)
+        }
+    }
+
+    /// The first offsets of what is found up to a bound, and the segments that were fetched for it.
+    fn search(store: &TestStore, upper_bound: i64) -> (Vec<i64>, Vec<i64>) {
+        store.with(|view| {
+            let target = TargetIndexes { target: view.target, layout: view.layout };
+            let source = Noted { target, fetched: Mutex::default() };
+            let view = RemoteView { indexes: &source, ..*view };
+            let first = view.segment_at(0).unwrap();
+            let found = remote_aborted_transactions(&view, first, 0, upper_bound).unwrap();
+            let fetched = source.fetched.lock().unwrap().clone();
+            (found.iter().map(|txn| txn.first_offset).collect(), fetched)
+        })
+    }
+
+    #[test]
+    fn a_long_search_finds_all_and_fetches_no_segment_behind_its_end() {
+        // The epoch changes at 200 and at 400; the segment at 70 has no transaction.
+        let mut store = TestStore::new("0:0 1:200 2:400", 1000);
+        for number in 0..60_i64 {
+            let start = number * 10;
+            let epoch = i32::from(start >= 200) + i32::from(start >= 400);
+            let id = u64::try_from(number).unwrap() + 1;
+            let given = segment(id, start, start + 9, &format!("{epoch}:{start}"));
+            let aborted = AbortedTxn {
+                producer_id: number,
+                first_offset: start,
+                last_offset: start + 5,
+                last_stable_offset: start + 6,
+            };
+            let aborted = if start == 70 { &[][..] } else { &[aborted] };
+            store.upload(given, &[batch(start, epoch, &[1])], aborted);
+        }
+        for end in [0, 10, 20, 60, 80, 190, 200, 210, 390, 400, 410, 580, 590] {
+            let (found, fetched) = search(&store, end + 6);
+            let all = (0..=end).step_by(10).filter(|start| *start != 70);
+            assert_eq!(found, all.collect::<Vec<_>>(), "{end}");
+            assert_eq!(fetched, found, "{end}");
+        }
+        let (found, _) = search(&store, i64::MAX);
+        assert_eq!(found.len(), 59);
+    }
 }

@@ -130,9 +130,15 @@ impl SegmentIndexes {
         self.transactions.collect_aborted(fetch_offset, upper_bound, found)
     }
 
-    /// Whether [`collect_aborted`](Self::collect_aborted) adds by rising first offset.
-    pub(super) fn collects_in_order(&self) -> bool {
-        self.transactions.collects_in_order()
+    /// What [`collect_aborted`](Self::collect_aborted) adds and says, where first offsets rise and
+    /// so it adds a run of entries as they are.
+    #[inline]
+    pub(super) fn aborted_run(
+        &self,
+        fetch_offset: i64,
+        upper_bound: i64,
+    ) -> Option<(&[AbortedTxn], bool)> {
+        self.transactions.run(fetch_offset, upper_bound)
     }
 }
 

@@ -75,17 +75,35 @@ impl TxnList {
         upper_bound: i64,
         found: &mut Vec<AbortedTxn>,
     ) -> Result<bool> {
+        if let Some((run, is_over)) = self.run(fetch_offset, upper_bound) {
+            found.extend_from_slice(run);
+            return Ok(is_over);
+        }
         match self {
-            TxnList::Sound(list) => Ok(list.collect_aborted(fetch_offset, upper_bound, found)),
+            TxnList::Sound(list) => {
+                let (looked_at, is_over) = list.looked_at(fetch_offset, upper_bound);
+                let is_wanted = |txn: &AbortedTxn| txn.first_offset < upper_bound;
+                found.extend(looked_at.iter().copied().filter(is_wanted));
+                Ok(is_over)
+            }
             TxnList::AsFetched(bytes) => {
                 TxnEntries::new(bytes).collect_aborted(fetch_offset, upper_bound, found)
             }
         }
     }
 
-    /// Whether [`collect_aborted`](Self::collect_aborted) adds by rising first offset.
-    pub(super) fn collects_in_order(&self) -> bool {
-        matches!(self, TxnList::Sound(list) if list.starts_rise)
+    /// What [`collect_aborted`](Self::collect_aborted) adds and says, where first offsets rise and
+    /// so it adds a run of entries as they are.
+    #[inline]
+    pub(super) fn run(&self, fetch_offset: i64, upper_bound: i64) -> Option<(&[AbortedTxn], bool)> {
+        let TxnList::Sound(list) = self else { return None };
+        if !list.starts_rise {
+            return None;
+        }
+        let (looked_at, is_over) = list.looked_at(fetch_offset, upper_bound);
+        let is_wanted = |txn: &AbortedTxn| txn.first_offset < upper_bound;
+        let count = looked_at.iter().rposition(is_wanted).map_or(0, |slot| slot + 1);
+        Some((looked_at.get(..count).unwrap_or_default(), is_over))
     }
 }
 
@@ -102,29 +120,19 @@ impl SoundTxns {
         }
     }
 
+    /// The entries from a fetch on up to the one that ends a search, and whether there is one.
     #[inline]
-    fn collect_aborted(
-        &self,
-        fetch_offset: i64,
-        upper_bound: i64,
-        found: &mut Vec<AbortedTxn>,
-    ) -> bool {
-        // spec: indexes 4.2
+    fn looked_at(&self, fetch_offset: i64, upper_bound: i64) -> (&[AbortedTxn], bool) {
         let entries = self.from(fetch_offset);
-        let is_last = |txn: &AbortedTxn| txn.last_stable_offset >= upper_bound;
-        let last = match self.stable_max < upper_bound {
-            true => None,
-            false => entries.iter().position(is_last),
-        };
-        let looked_at = last.and_then(|last| entries.get(..=last)).unwrap_or(entries);
-        let is_wanted = |txn: &AbortedTxn| txn.first_offset < upper_bound;
-        if self.starts_rise {
-            let count = looked_at.iter().rposition(is_wanted).map_or(0, |slot| slot + 1);
-            found.extend_from_slice(looked_at.get(..count).unwrap_or_default());
-        } else {
-            found.extend(looked_at.iter().copied().filter(is_wanted));
+        // spec: indexes 4.2
+        if self.stable_max < upper_bound {
+            return (entries, false);
         }
-        last.is_some()
+        let is_last = |txn: &AbortedTxn| txn.last_stable_offset >= upper_bound;
+        match entries.iter().position(is_last) {
+            Some(last) => (entries.get(..=last).unwrap_or_default(), true),
+            None => (entries, false),
+        }
     }
 
     /// The entries that do not end before a fetch.
@@ -188,7 +196,7 @@ mod tests {
             assert!(matches!(list, TxnList::AsFetched(_)));
             assert_eq!((list.count(), list.size_bytes()), (2, size));
             assert_eq!(list.sanity_check(0).is_ok(), size == 68);
-            assert!(!list.collects_in_order());
+            assert!(list.run(0, 9).is_none());
         }
         let (none, _) = list_of(&[]);
         assert_eq!((none.count(), none.size_bytes()), (0, 0));
@@ -215,13 +223,18 @@ mod tests {
                 }
             }).collect();
             let (list, bytes) = list_of(&entries);
+            let before = entries.len();
             let (mut walked, mut found) = (entries.clone(), entries);
             let upper = fetch + size;
             let is_over = TxnEntries::new(&bytes).collect_aborted(fetch, upper, &mut walked);
-            let is_found = list.collect_aborted(fetch, upper, &mut found);
-            prop_assert_eq!(is_over.unwrap(), is_found.unwrap());
-            prop_assert_eq!(walked, found);
-            prop_assert!(is_nested || list.collects_in_order());
+            let is_found = list.collect_aborted(fetch, upper, &mut found).unwrap();
+            prop_assert_eq!(is_over.unwrap(), is_found);
+            prop_assert_eq!(&walked, &found);
+            let run = list.run(fetch, upper);
+            prop_assert!(is_nested || run.is_some());
+            if let Some((run, is_over)) = run {
+                prop_assert_eq!((walked.get(before..).unwrap(), is_found), (run, is_over));
+            }
         }
     }
 }

@@ -54,6 +54,34 @@ fn a_folder_of_uploaded_segments_is_read_in_order() {
 }
 
 #[test]
+fn an_upload_that_reaches_beyond_the_start_of_the_next_is_read() {
+    // It was taken to end where the next one begins, and nothing was printed.
+    let unpacked = unpacked();
+    let folder = folder(&unpacked);
+    let log = folder.join(&names(&folder, ".log")[0]);
+    let (batches, _) = lines("dump", &["--batches".into(), log.clone().into_os_string()]);
+    let batches = of_type(&batches, "batch");
+    let number = |at: usize, key: &str| batches[at][key].as_i64().unwrap();
+    let position = |at: usize| usize::try_from(number(at, "position")).unwrap();
+    // Another leader uploaded the second batch alone.
+    let start = number(1, "base_offset");
+    let bytes = std::fs::read(&log).unwrap();
+    let short = folder.join(format!("{start:020}-{}.log", "A".repeat(22)));
+    std::fs::write(short, &bytes[position(1)..position(2)]).unwrap();
+    let ask = |offset: i64| {
+        let range = format!("{offset}..={offset}");
+        let (lines, outcome) =
+            lines("dump", &["--offsets".into(), range.into(), folder.clone().into_os_string()]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        (of_type(&lines, "file").len(), of_type(&lines, "record").len())
+    };
+    // By its name the short one may have it, too.
+    assert_eq!(ask(number(batches.len() - 1, "last_offset")), (2, 1));
+    assert_eq!(ask(start), (2, 2), "both uploads");
+    assert_eq!(ask(start - 1), (1, 1), "the short one begins behind it");
+}
+
+#[test]
 fn parts_beside_an_uploaded_log_are_known_by_their_names() {
     let unpacked = unpacked();
     let folder = folder(&unpacked);
@@ -87,6 +115,20 @@ fn a_range_of_bytes_is_read_as_a_consumer_reads_it() {
     let (none, outcome) = lines("dump", &["--bytes", &range, &log]);
     assert_eq!((of_type(&none, "batch").len(), outcome.code), (0, Some(1)));
     assert_eq!(of_type(&none, "problem")[0]["position"], position(2) + 1);
+    // What lies behind the end of the file is not passed over: an object may be cut short.
+    let size = std::fs::metadata(&log).unwrap().len();
+    for (range, found) in [
+        (format!("0..{}", size + 1), batches.len()),
+        (format!("{}..{}", size + 5, size + 9), 0),
+        (format!("{}..", size + 5), 0),
+    ] {
+        let (some, outcome) = lines("dump", &["--batches", "--bytes", &range, &log]);
+        assert_eq!((of_type(&some, "batch").len(), outcome.code), (found, Some(1)), "{range}");
+        let problem = of_type(&some, "problem")[0];
+        assert_eq!((&problem["position"], &problem["code"]), (&size.into(), &"bad_length".into()));
+    }
+    let (_, outcome) = lines("dump", &["--bytes", &format!("0..{size}"), &log]);
+    assert_eq!(outcome.code, Some(0));
     let (_, outcome) = lines("dump", &["--bytes", "0..", &folder.display().to_string()]);
     assert_eq!(outcome.code, Some(2));
     assert!(outcome.stderr.contains("--bytes is for one .log file"), "{}", outcome.stderr);

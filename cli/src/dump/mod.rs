@@ -6,6 +6,7 @@ mod printer;
 mod ranges;
 mod shown;
 mod side_files;
+mod uploads;
 
 use std::io::Write;
 use std::ops::{ControlFlow, Range};
@@ -228,21 +229,13 @@ impl Dump<'_> {
         self.printer.growing = self.growing_log(path);
         match location::logs(disk(self.store.as_ref(), self.session), path) {
             Ok(logs) if logs.is_empty() => self.log(path),
-            Ok(logs) => self.uploaded(&logs),
+            Ok(logs) => {
+                let offsets = &self.options.selection.offsets;
+                let wanted = uploads::wanted(self.session, path, &logs, offsets);
+                wanted.into_iter().try_for_each(|log| self.log(log))
+            }
             Err(error) => self.printer.fail(&error),
         }
-    }
-
-    /// Reads those of the uploaded logs that may hold something wanted.
-    fn uploaded(&mut self, logs: &[(i64, PathBuf)]) -> ControlFlow<()> {
-        let ends = logs.iter().skip(1).map(|(start, _)| *start).chain([i64::MAX]);
-        for ((start, path), end) in logs.iter().zip(ends) {
-            let Range { start: from, end: to } = self.options.selection.offsets;
-            if *start < to && end > from {
-                self.log(path)?;
-            }
-        }
-        ControlFlow::Continue(())
     }
 
     /// Reads a file of batches, or all those of a directory.

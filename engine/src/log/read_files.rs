@@ -114,7 +114,8 @@ pub struct ReadOptions {
     pub salvage: bool,
     /// Whether files are read through maps.
     pub maps: MapMode,
-    /// The bytes of a file that are read, the end exclusive. A batch begins at the first.
+    /// The bytes of a file that are read, the end exclusive. A batch begins at the first. Where the
+    /// file ends earlier than they do, that is a problem; the largest number stands for no end.
     pub positions: Range<u64>,
 }
 
@@ -254,7 +255,9 @@ fn read_file(
             true => examined(&mut source, end, base_offset, expected)?,
             false => stopped(end),
         };
-        let Some((code, detail)) = found else { return Ok(walk.flow) };
+        let Some((code, detail)) = found.or_else(|| cut_short(&options.positions, size)) else {
+            return Ok(walk.flow);
+        };
         if walk.problem(code, end.position, expected, detail).is_break() {
             return Ok(ControlFlow::Break(()));
         }
@@ -285,6 +288,13 @@ fn examined<S: Source + ?Sized>(
             (damage.code, format!("{detail}; {behind} behind it in this file"))
         }
     }))
+}
+
+/// What is wrong where bytes were asked for that the file does not have.
+fn cut_short(positions: &Range<u64>, size_bytes: u64) -> Option<(Code, String)> {
+    let wanted = if positions.end == u64::MAX { positions.start } else { positions.end };
+    let detail = || format!("the file ends at byte {size_bytes}, {wanted} was asked for");
+    (wanted > size_bytes).then(|| (Code::BadLength, detail()))
 }
 
 /// Why a scan ended, as far as it tells itself.
@@ -559,7 +569,11 @@ mod tests {
         assert_eq!(read(second..2 * second), (vec![2, 3], vec![]));
         assert_eq!(read(second..u64::MAX), (vec![2, 3, 4, 5], vec![]));
         assert_eq!(read(size..u64::MAX), (vec![], vec![]));
-        assert_eq!(read(u64::MAX - 1..u64::MAX), (vec![], vec![]));
+        // What the file does not have is told.
+        let short = || vec![("bad_length".to_owned(), Some(size))];
+        assert_eq!(read(u64::MAX - 1..u64::MAX), (vec![], short()));
+        assert_eq!(read(size..size + 1), (vec![], short()));
+        assert_eq!(read(second..size + 1), (vec![2, 3, 4, 5], short()));
         // One that ends within a batch, and one that begins within one.
         let torn = ("torn_batch".to_owned(), Some(2 * second));
         assert_eq!(read(second..2 * second + 20), (vec![2, 3], vec![torn]));

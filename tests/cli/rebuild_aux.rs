@@ -113,6 +113,42 @@ fn replicas_with_records_are_left_alone_unless_they_are_named() {
     assert_eq!(no_name.code, Some(2), "{no_name:?}");
 }
 
+#[test]
+fn a_partition_that_is_named_twice_is_rebuilt_once_and_one_in_two_directories_not_at_all() {
+    let kit = Kit::open("tiered").state("unclean").unpack();
+    let logs = tempfile::tempdir().expect("a directory");
+    let twice = ["--partition", "tier-c-0", "--partition", "tier-a-0", "--partition", "tier-c-0"];
+    let outcome = rebuild(&kit.remote(), logs.path(), &twice);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let names: Vec<_> = outcome.json_lines().iter().map(|line| line["path"].clone()).collect();
+    let path = |name: &str| Value::from(logs.path().join(name).display().to_string());
+    assert_eq!(names, [path("tier-c-0"), path("tier-a-0")]);
+
+    // Kafka would not start with both, and which of them is to stay is not for this to say.
+    let other = tempfile::tempdir().expect("a directory");
+    fs::create_dir(other.path().join("tier-a-0")).expect("a folder");
+    let before = siltstone_tests::file_sums(&logs.path().join("tier-a-0"));
+    let remote = kit.remote();
+    for named in [&["--partition", "tier-a-0"][..], &[]] {
+        let mut arguments: Vec<&OsStr> =
+            ["rebuild-aux", "--json", "--remote"].map(OsStr::new).to_vec();
+        arguments.push(remote.as_os_str());
+        arguments.extend(named.iter().map(OsStr::new));
+        arguments.extend([logs.path().as_os_str(), other.path().as_os_str()]);
+        let outcome = run(arguments);
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        let lines = outcome.json_lines().into_iter();
+        let twice: Vec<Value> = lines.filter(|it| it["topic_partition"] == "tier-a-0").collect();
+        assert_eq!(twice.len(), 2, "{outcome:?}");
+        for line in twice {
+            let why = line["error"].as_str().expect("a reason");
+            assert!(why.contains("several log directories"), "{line}");
+        }
+    }
+    assert_eq!(siltstone_tests::file_sums(&logs.path().join("tier-a-0")), before);
+    assert_eq!(fs::read_dir(other.path().join("tier-a-0")).expect("a folder").count(), 0);
+}
+
 // One folder that could not be looked at ended the run, and no replica was rebuilt.
 #[test]
 fn a_folder_that_cannot_be_looked_at_is_told_and_the_others_are_rebuilt() {

@@ -1,6 +1,6 @@
 //! Which replicas are rebuilt, and behind which segments do they begin?
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use siltstone::dir::files::{LOG_START_FILE, read_offsets};
@@ -79,28 +79,44 @@ impl<'a> Plan<'a> {
     /// be looked at is a step that fails; the others go on.
     pub(super) fn steps(&self) -> Result<Vec<Step>> {
         let mut looks = Vec::new();
-        let mut found = BTreeSet::new();
+        let mut homes = Vec::new();
+        let mut found: BTreeMap<String, usize> = BTreeMap::new();
         for home in self.dirs {
             let starts = read_offsets(self.storage, home, LOG_START_FILE)?;
-            for partition in PartitionDir::of_target(self.storage, &Target::LogDir(home.clone()))? {
-                let Some(folder) = partition.folder.as_ref().filter(|_| partition.is_live()) else {
-                    continue;
-                };
+            let all = PartitionDir::of_target(self.storage, &Target::LogDir(home.clone()))?;
+            let live: Vec<PartitionDir> = all.into_iter().filter(PartitionDir::is_live).collect();
+            for partition in &live {
+                let count = found.entry(partition.name.clone()).or_default();
+                *count = count.saturating_add(1);
+            }
+            homes.push((starts, live));
+        }
+        for (starts, live) in &homes {
+            for partition in live {
+                let Some(folder) = &partition.folder else { continue };
                 let is_named = self.named.contains(&partition.name);
                 if !is_named && !self.named.is_empty() {
                     continue;
                 }
-                found.insert(partition.name.clone());
+                let is_alone = found.get(&partition.name) == Some(&1);
                 let line = starts.get(&folder.topic, folder.partition).unwrap_or(0);
-                match self.look(&partition, folder, is_named, line) {
+                match self.look(partition, folder, is_named, line) {
+                    // Kafka does not start with it, and which of them is to stay nobody can tell.
+                    Ok(Some(look)) if !is_alone => {
+                        let why = "several log directories have this partition".to_owned();
+                        let refusal = Refusal { why, outcome: Outcome::Problems };
+                        looks.push(Err(Step::new(partition, look.size_bytes, Err(refusal))));
+                    }
                     Ok(look) => looks.extend(look.map(Ok)),
                     // Deleted since the directory was listed.
                     Err(error) if error.kind() == Kind::NotFound && !is_named => {}
-                    Err(error) => looks.push(Err(Step::new(&partition, 0, Err(error.into())))),
+                    Err(error) => looks.push(Err(Step::new(partition, 0, Err(error.into())))),
                 }
             }
         }
-        for name in self.named.iter().filter(|name| !found.contains(*name)) {
+        let mut seen = BTreeSet::new();
+        let absent = self.named.iter().filter(|name| !found.contains_key(*name));
+        for name in absent.filter(|name| seen.insert(*name)) {
             looks.push(Ok(self.new_look(name)?));
         }
         let uploads = |look: &Look<'a>| look.uploads.as_ref().ok().copied().flatten();

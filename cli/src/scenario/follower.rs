@@ -17,8 +17,9 @@ use super::input::Input;
 pub(super) fn answer(input: &Input<'_>, answers: &mut Map<String, Value>) -> Result<()> {
     let Some(leader) = input.object("leader", "leader.")? else { return Ok(()) };
     let none = Map::new();
-    let follower = input.object("follower", "follower.")?.unwrap_or(Input::new(&none));
-    let flag = |names: &[&str], default: bool| {
+    let follower =
+        input.object("follower", "follower.")?.unwrap_or(input.absent("follower", &none));
+    let flag = |names: &[&'static str], default: bool| {
         Ok::<bool, Error>(match (leader.flag(names)?, input.flag(names)?) {
             (Some(flag), _) | (None, Some(flag)) => flag,
             (None, None) => default,

@@ -1,5 +1,8 @@
 //! What does a scenario say, key by key?
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 use siltstone::state::{EpochEntry, LeaderEpochs};
 use siltstone::tier::{RemotePartition, RemoteSegment, RemoteSegmentId, RemoteSegmentState};
@@ -13,6 +16,47 @@ pub(super) struct Input<'a> {
     members: &'a Map<String, Value>,
     /// Where it is, for messages: `leader.` or nothing.
     place: &'a str,
+    /// Which object it is: `leader` or nothing, and [`REMOTE`] for each of the segments.
+    kind: &'static str,
+    used: &'a Used,
+}
+
+/// The kind of the objects that are remote segments.
+const REMOTE: &str = "remote";
+/// The names of their list.
+const SEGMENTS: [&str; 3] = [REMOTE, "remote_segments", "segments"];
+
+/// The names that were asked for, each with the kind of its object.
+#[derive(Debug, Default)]
+pub(super) struct Used(RefCell<BTreeSet<(&'static str, &'static str)>>);
+
+impl Used {
+    fn has(&self, kind: &str, name: &str) -> bool {
+        self.0.borrow().iter().any(|used| *used == (kind, name))
+    }
+
+    /// The members of a scenario that nobody has asked for, with where they are; of segments each
+    /// name once.
+    pub(super) fn unused(&self, members: &Map<String, Value>) -> BTreeSet<String> {
+        let mut unused = BTreeSet::new();
+        for (name, value) in members {
+            if !self.has("", name) {
+                unused.insert(name.clone());
+                continue;
+            }
+            let is_list = SEGMENTS.contains(&name.as_str());
+            let (kind, inner): (&str, &[Value]) = match value {
+                Value::Array(segments) if is_list => (REMOTE, segments),
+                Value::Object(_) => (name, std::slice::from_ref(value)),
+                _ => continue,
+            };
+            let is_known = self.0.borrow().iter().any(|used| used.0 == kind);
+            let names = inner.iter().filter_map(Value::as_object).flat_map(Map::keys);
+            let names = names.filter(|inner| is_known && !self.has(kind, inner));
+            unused.extend(names.map(|inner| format!("{name}.{inner}")));
+        }
+        unused
+    }
 }
 
 /// A remote segment.
@@ -30,12 +74,18 @@ fn wrong(key: &str, expected: &str, found: &Value) -> Error {
 }
 
 impl<'a> Input<'a> {
-    pub(super) fn new(members: &'a Map<String, Value>) -> Self {
-        Input { members, place: "" }
+    pub(super) fn new(members: &'a Map<String, Value>, used: &'a Used) -> Self {
+        Input { members, place: "", kind: "", used }
+    }
+
+    /// The members of another object, which is asked for but not there.
+    pub(super) fn absent(self, kind: &'static str, members: &'a Map<String, Value>) -> Self {
+        Input { members, kind, ..self }
     }
 
     /// The member of the first of these names that is there and not null, with its name.
-    fn find(&self, names: &[&str]) -> Option<(String, &'a Value)> {
+    fn find(&self, names: &[&'static str]) -> Option<(String, &'a Value)> {
+        self.used.0.borrow_mut().extend(names.iter().map(|name| (self.kind, *name)));
         let found = names.iter().find_map(|name| {
             let value = self.members.get(*name).filter(|value| !value.is_null())?;
             Some((*name, value))
@@ -44,28 +94,28 @@ impl<'a> Input<'a> {
     }
 
     /// A whole number, if it is there.
-    pub(super) fn number(&self, names: &[&str]) -> Result<Option<i64>> {
+    pub(super) fn number(&self, names: &[&'static str]) -> Result<Option<i64>> {
         let Some((name, value)) = self.find(names) else { return Ok(None) };
         let number = value.as_i64().ok_or_else(|| wrong(&name, "whole number", value))?;
         Ok(Some(number))
     }
 
     /// An offset, if it is there: -1 and above.
-    pub(super) fn offset(&self, names: &[&str]) -> Result<Option<i64>> {
+    pub(super) fn offset(&self, names: &[&'static str]) -> Result<Option<i64>> {
         let Some((name, value)) = self.find(names) else { return Ok(None) };
         let offset = value.as_i64().filter(|offset| *offset >= -1);
         offset.map(Some).ok_or_else(|| wrong(&name, "offset", value))
     }
 
     /// A leader epoch, if it is there.
-    pub(super) fn epoch(&self, names: &[&str]) -> Result<Option<i32>> {
+    pub(super) fn epoch(&self, names: &[&'static str]) -> Result<Option<i32>> {
         let Some((name, value)) = self.find(names) else { return Ok(None) };
         let epoch = value.as_i64().and_then(|epoch| i32::try_from(epoch).ok());
         epoch.map(Some).ok_or_else(|| wrong(&name, "leader epoch", value))
     }
 
     /// Yes or no, if it is there.
-    pub(super) fn flag(&self, names: &[&str]) -> Result<Option<bool>> {
+    pub(super) fn flag(&self, names: &[&'static str]) -> Result<Option<bool>> {
         let Some((name, value)) = self.find(names) else { return Ok(None) };
         let flag = value.as_bool().or_else(|| value.as_str()?.parse().ok());
         flag.map(Some).ok_or_else(|| wrong(&name, "true or false", value))
@@ -73,13 +123,13 @@ impl<'a> Input<'a> {
 
     /// An object within this one.
     pub(super) fn object(&self, name: &'static str, place: &'a str) -> Result<Option<Input<'a>>> {
-        let Some((name, value)) = self.find(&[name]) else { return Ok(None) };
-        let members = value.as_object().ok_or_else(|| wrong(&name, "object", value))?;
-        Ok(Some(Input { members, place }))
+        let Some((shown, value)) = self.find(&[name]) else { return Ok(None) };
+        let members = value.as_object().ok_or_else(|| wrong(&shown, "object", value))?;
+        Ok(Some(Input { members, place, kind: name, ..*self }))
     }
 
     /// Leader epochs, as a list of pairs or as an object of start offsets by epoch; rising.
-    pub(super) fn epoch_entries(&self, names: &[&str]) -> Result<Option<Vec<EpochEntry>>> {
+    pub(super) fn epoch_entries(&self, names: &[&'static str]) -> Result<Option<Vec<EpochEntry>>> {
         let Some((name, value)) = self.find(names) else { return Ok(None) };
         let entry = |epoch: Option<i64>, start: Option<i64>| {
             let epoch = i32::try_from(epoch?).ok().filter(|epoch| *epoch >= 0)?;
@@ -112,21 +162,27 @@ impl<'a> Input<'a> {
 
     /// The leader epochs of a log.
     pub(super) fn epochs(&self) -> Result<Option<LeaderEpochs>> {
-        let entries = self.epoch_entries(&["epochs", "leader_epochs"])?;
-        entries.map(|entries| LeaderEpochs::from_entries(&entries)).transpose()
+        let names = ["epochs", "leader_epochs"];
+        let Some((entries, (name, value))) = self.epoch_entries(&names)?.zip(self.find(&names))
+        else {
+            return Ok(None);
+        };
+        // Only the last of them would count.
+        if entries.windows(2).any(|pair| matches!(pair, [a, b] if a.epoch == b.epoch)) {
+            return Err(wrong(&name, "list of leader epochs, each of them once", value));
+        }
+        LeaderEpochs::from_entries(&entries).map(Some)
     }
 
     /// The remote segments. One that tells no epochs has those that the log has there, or that of
     /// a first leader.
     pub(super) fn segments(&self, own: Option<&LeaderEpochs>) -> Result<Option<Vec<Segment>>> {
-        let Some((name, value)) = self.find(&["remote", "remote_segments", "segments"]) else {
-            return Ok(None);
-        };
+        let Some((name, value)) = self.find(&SEGMENTS) else { return Ok(None) };
         let list = value.as_array().ok_or_else(|| wrong(&name, "list of segments", value))?;
         let segment = |(slot, value): (usize, &Value)| {
             let place = format!("{name}[{slot}].");
             let members = value.as_object().ok_or_else(|| wrong(&place, "object", value))?;
-            Input { members, place: &place }.segment(slot, own)
+            Input { members, place: &place, kind: REMOTE, used: self.used }.segment(slot, own)
         };
         list.iter().enumerate().map(segment).collect::<Result<Vec<_>>>().map(Some)
     }
@@ -148,7 +204,7 @@ impl<'a> Input<'a> {
                 .and_then(RemoteSegmentState::from_name)
                 .ok_or_else(|| wrong(&name, "state of a remote segment", value))?,
         };
-        let id = self.members.get("id").cloned();
+        let id = self.find(&["id"]).map(|(_, id)| id.clone());
         let epochs = self.epoch_entries(&["epochs", "leader_epochs", "segment_leader_epochs"])?;
         let of_log =
             own.map(|own| own.entries_in_range(start_offset, end_offset.saturating_add(1)));

@@ -25,7 +25,8 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// segment is, what retention deletes, where a new follower starts.
 ///
 /// Nothing but the file is looked at. Which questions are answered is decided by the keys that it
-/// has; what is missing has Kafka's default.
+/// has; what is missing has Kafka's default. Keys that no question was asked with are named on
+/// stderr.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   siltstone scenario question.json
@@ -56,13 +57,18 @@ pub(crate) struct ScenarioArgs {
 
 /// Answers what the file asks.
 pub(crate) fn run(args: &ScenarioArgs) -> std::io::Result<Outcome> {
-    let answers = match read(&args.file).and_then(|bytes| answers::answer(&bytes, now_ms())) {
-        Ok(answers) => answers,
+    let read = read(&args.file).and_then(|bytes| answers::answer(&bytes, now_ms()));
+    let (answers, unused) = match read {
+        Ok(answered) => answered,
         Err(error) => {
             complain(&error.in_file(&args.file));
             return Ok(Outcome::CouldNotLook);
         }
     };
+    for key in unused {
+        let file = args.file.display();
+        complain(&format_args!("{file}: no question was asked with the key {key}"));
+    }
     let mut out = stdout();
     if args.json {
         let kind = ("type".to_owned(), Value::from("scenario"));

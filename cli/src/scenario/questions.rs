@@ -28,6 +28,8 @@ pub(super) fn answer(
         let offset = found.map_or(-1, |found| found.offset);
         answers.insert("highest_remote_offset".to_owned(), json!(offset));
         answers.insert("highest_remote_epoch".to_owned(), json!(found.map(|found| found.epoch)));
+        // Where the log starts decides nothing here, and may be said.
+        input.offset(&["log_start", "log_start_offset"])?;
         lineage(&Lineage::new(epochs.entries(), end), segments, answers);
     }
     if let Some(segments) = &segments {

@@ -3,7 +3,7 @@ use serde_json::{Map, Value};
 use super::answers::answer;
 
 fn answers(text: &str) -> Map<String, Value> {
-    answer(text.as_bytes(), 1_700_000_000_000).unwrap()
+    answer(text.as_bytes(), 1_700_000_000_000).unwrap().0
 }
 
 /// The answers under these keys.
@@ -172,4 +172,22 @@ fn extreme_numbers_give_an_answer() {
     }
     let text = format!(r#"{{"epochs": [[2147483647,{max}]], "start_offset": {max}}}"#);
     assert_eq!(answers(&text).len(), 3);
+}
+
+#[test]
+fn keys_that_no_question_was_asked_with_are_named() {
+    let text = r#"{"epochs": [[0,0]], "log_ende": 9, "note": null, "remote": [
+        {"id":"a","start":0,"end":5,"stat":"COPY_SEGMENT_STARTED"}, {"start":6,"end":9,"stat":1}],
+        "leader": {"log_end": 10, "highest_remote": 5, "local_log_start": 0}}"#;
+    let (_, unused) = answer(text.as_bytes(), 0).unwrap();
+    let unused: Vec<_> = unused.iter().map(String::as_str).collect();
+    assert_eq!(unused, ["leader.highest_remote", "log_ende", "note", "remote.stat"]);
+    let (_, unused) = answer(br#"{"epochs": [[0,20],[1,85]], "start_offset": 90}"#, 0).unwrap();
+    assert!(unused.is_empty(), "{unused:?}");
+}
+
+#[test]
+fn a_leader_epoch_that_begins_twice_is_refused() {
+    let error = answer(br#"{"epochs": [[0,0],[1,5],[0,7]], "start_offset": 9}"#, 0).unwrap_err();
+    assert!(error.to_string().contains("each of them once"), "{error}");
 }

@@ -150,17 +150,22 @@ impl Remote {
             // What is wrong with the file is a finding of the partition's own.
             outcome => outcome.unwrap_or_default(),
         };
-        let Some(partition) = self.find(&folder, topic_id)? else { return Ok(Vec::new()) };
+        let partition = self.find(&folder, topic_id)?;
+        // Without uploads all must be here, which only the start of the log can tell. That of a log
+        // without remote storage is the first segment's as a rule, and written down nowhere.
+        if partition.is_none() && options.log_start_offset.is_none() {
+            return Ok(Vec::new());
+        }
         let (mut problems, mut segments) = (Vec::new(), Vec::new());
-        let parts: Vec<&RemoteParts> =
-            self.inventory.partitions.get(partition).into_iter().flatten().collect();
+        let parts = partition.and_then(|partition| self.inventory.partitions.get(partition));
+        let parts: Vec<&RemoteParts> = parts.into_iter().flatten().collect();
         for reading in check_remote_segments(&*self.target, &self.layout, &parts, READERS) {
             let mut reading = reading?;
             problems.append(&mut reading.problems);
             segments.extend(reading.segment);
         }
-        let start = options.log_start_offset.unwrap_or(0);
-        problems.extend(check_replica(storage, dir, start, &segments, &self.of_aux(), READERS)?);
+        let remote = self.of_aux();
+        problems.extend(check_replica(storage, dir, &options, &segments, &remote, READERS)?);
         Ok(problems)
     }
 }

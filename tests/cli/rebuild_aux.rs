@@ -288,3 +288,26 @@ fn replicas_that_kafka_rebuilt_are_found_to_have_forgotten_producers() {
     assert_eq!(verify(&follower.data()), forgotten);
     assert_eq!(verify(&leader.data()), []);
 }
+
+#[test]
+fn a_replica_whose_uploads_are_all_gone_is_told() {
+    let kit = Kit::open("tiered").state("unclean").unpack();
+    let remote = kit.remote();
+    let object = object_path(&remote, "tier-a", 179, ".log");
+    fs::remove_dir_all(object.parent().expect("a folder")).expect("a folder");
+    let arguments = ["verify", "--json", "--remote"].map(OsStr::new);
+    let data = kit.data();
+    let paths = [remote.as_os_str(), data.as_os_str()];
+    let outcome = run([&arguments[..], &paths].concat());
+    let lines = outcome.json_lines();
+    let told: Vec<&Value> = lines.iter().filter(|line| line["type"] == "remote").collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0]["path"].as_str().expect("a path").ends_with("tier-a-0"));
+    let [problem] = &told[0]["problems"].as_array().expect("problems")[..] else {
+        panic!("{told:?}")
+    };
+    let field = |key: &str| problem[key].clone();
+    // Retention may have deleted them within the minute for which the checkpoint is old.
+    assert_eq!((field("code"), field("severity")), ("remote_hole".into(), "notice".into()));
+    assert_eq!(field("offset"), 0);
+}

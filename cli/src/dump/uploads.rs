@@ -13,11 +13,9 @@ use siltstone::tier::{ObjectLayout, RemoteInventory, RemoteParts, read_remote_se
 use siltstone::uuid::Uuid;
 
 use crate::location;
+use crate::remote::READERS;
 use crate::session::Session;
 use crate::target::file_name;
-
-/// Segments that are read at a time: an object store takes many questions at once.
-const READERS: usize = 32;
 
 /// Those of the uploaded logs in `dir`, by start offset, that may hold some of the offsets.
 pub(super) fn wanted<'a>(

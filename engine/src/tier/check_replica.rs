@@ -8,6 +8,8 @@
 //! | `remote_hole` | offsets that neither remote storage nor the local log has |
 //! | `remote_differs` | a remote log has other bytes than the local one |
 //!
+//! A hole at the front of a log that may start behind it is a notice.
+//!
 //! It reads, and changes nothing. The logs of all remote segments are read from end to end.
 // spec: tiered-faults T2, T4
 
@@ -20,10 +22,12 @@ use logs::{LogFindings, Open};
 
 use super::aux_build::AuxRemote;
 use super::layout::SegmentPart;
+use super::lineage::Lineage;
 use super::read_many::side_by_side;
 use super::remote_segment::{RemoteSegment, RemoteSegmentState};
 use crate::error::{Kind, Result};
 use crate::io::Storage;
+use crate::log::VerifyOptions;
 use crate::log::inventory::{EPOCH_FILE, Inventory};
 use crate::problem::{Code, Problem, Severity};
 use crate::segment::{FileName, FileRole};
@@ -32,16 +36,19 @@ use crate::state::{LeaderEpochs, Snapshot};
 /// More than any small file or part has.
 const PART_BYTES_MAX: u64 = 1 << 30;
 
-/// Compares the replica in `dir`, whose log starts at `log_start_offset`, with the segments in
-/// remote storage, and these with each other. Up to `readers` of them are read at a time, each by
-/// a thread that ends before this returns.
+/// Compares the replica in `dir` with the segments in remote storage, and these with each other. Of
+/// the options only those of the log start count; where it is not known, 0 is taken. Up to
+/// `readers` segments are read at a time, each by a thread that ends before this returns.
+///
+/// Uploads of leaders whose records lost an election are left out, as far as the replica's epochs
+/// tell.
 ///
 /// # Errors
 /// What the disk or the store says.
 pub fn check_replica(
     storage: &dyn Storage,
     dir: &Path,
-    log_start_offset: i64,
+    options: &VerifyOptions<'_>,
     segments: &[RemoteSegment],
     remote: &AuxRemote<'_>,
     readers: usize,
@@ -50,10 +57,16 @@ pub fn check_replica(
     let mut finished: Vec<&RemoteSegment> =
         segments.iter().filter(|it| it.state == RemoteSegmentState::CopyFinished).collect();
     finished.sort_by_key(|segment| (segment.start_offset, segment.end_offset));
-    let check = Check { storage, dir, start: log_start_offset, inventory, finished, remote };
+    let start = options.log_start_offset.unwrap_or(0);
+    let is_start_sure = options.log_start_offset.is_some() && !options.log_start_may_have_moved;
+    let mut check = Check { storage, dir, start, is_start_sure, inventory, finished, remote };
     let mut problems = Vec::new();
-    problems.extend(check.holes());
-    problems.extend(check.epochs()?);
+    let epochs = check.read_epochs()?;
+    problems.extend(check.epochs_forgotten(epochs.as_ref()));
+    if let Some(lineage) = epochs.as_ref().and_then(|epochs| check.lineage(epochs)) {
+        check.finished.retain(|segment| lineage.holds(segment));
+    }
+    problems.splice(0..0, check.holes());
     problems.extend(check.producers()?);
     check.logs(readers, &mut problems)?;
     Ok(problems)
@@ -64,6 +77,8 @@ struct Check<'a> {
     dir: &'a Path,
     /// Where the log starts.
     start: i64,
+    /// Whether it does not start later.
+    is_start_sure: bool,
     inventory: Inventory,
     /// By start offset.
     finished: Vec<&'a RemoteSegment>,
@@ -91,41 +106,58 @@ impl Check<'_> {
         let mut spans: Vec<(i64, i64)> = ends.chain(local_end).collect();
         spans.sort_unstable();
         for (start, end) in spans {
-            if start > reached && local.is_some_and(|local| reached < local) {
-                let detail = format!("offsets {reached} to {start} are neither here nor there");
-                let file = String::new();
-                holes.push(problem(Code::RemoteHole, Severity::Corrupt, file, reached, detail));
+            if start > reached && local.is_none_or(|local| reached < local) {
+                let mut detail = format!("offsets {reached} to {start} are neither here nor there");
+                let severity = match reached == self.start && !self.is_start_sure {
+                    true => Severity::Notice,
+                    false => Severity::Corrupt,
+                };
+                if severity == Severity::Notice {
+                    detail.push_str(", unless the log starts behind them by now");
+                }
+                holes.push(problem(Code::RemoteHole, severity, String::new(), reached, detail));
             }
             reached = reached.max(end);
         }
         holes
     }
 
-    /// Leader epochs that begin with the local log, although older ones were uploaded.
-    fn epochs(&self) -> Result<Option<Problem>> {
-        let Some(local) = self.local_start().filter(|local| *local > self.start) else {
-            return Ok(None);
-        };
+    /// The leader epochs; `None` where they cannot be read, which is a finding of the check of the
+    /// partition itself.
+    fn read_epochs(&self) -> Result<Option<LeaderEpochs>> {
         let bytes = match self.storage.read(&self.dir.join(EPOCH_FILE), PART_BYTES_MAX) {
             Err(error) if error.kind() == Kind::NotFound => Vec::new(),
             other => other?,
         };
-        // One that cannot be read is a finding of the check of the partition itself.
-        let Ok(epochs) = LeaderEpochs::parse(&bytes) else { return Ok(None) };
-        let first = epochs.earliest();
+        Ok(LeaderEpochs::parse(&bytes).ok())
+    }
+
+    /// What the epochs tell of who wrote the remote segments; `None` where they were forgotten.
+    fn lineage(&self, epochs: &LeaderEpochs) -> Option<Lineage> {
+        let first = epochs.earliest()?;
+        let local = self.local_start();
+        let is_known = local.is_none_or(|local| first.start_offset < local || local <= self.start);
+        // Where the log ends is not looked for: what lies behind is harmless here.
+        is_known.then(|| Lineage::new(epochs.entries(), i64::MAX))
+    }
+
+    /// Leader epochs that begin with the local log, although older ones were uploaded.
+    fn epochs_forgotten(&self, epochs: Option<&LeaderEpochs>) -> Option<Problem> {
+        let local = self.local_start().filter(|local| *local > self.start)?;
+        let first = epochs?.earliest();
         if first.is_some_and(|first| first.start_offset < local) {
-            return Ok(None);
+            return None;
         }
         let older = self.finished.iter().filter(|segment| segment.start_offset < local).count();
         if older == 0 {
-            return Ok(None);
+            return None;
         }
         let detail = format!(
             "no epoch begins before the first local offset {local}, but {older} remote segments \
              lie there: as a leader Kafka deletes those of older epochs. Rebuild this replica"
         );
         let file = EPOCH_FILE.to_owned();
-        Ok(Some(problem(Code::EpochsForgotten, Severity::Repairable, file, local, detail)))
+        Some(problem(Code::EpochsForgotten, Severity::Repairable, file, local, detail))
     }
 
     /// An empty snapshot at the first local offset, although producers were uploaded.

@@ -69,15 +69,21 @@ impl Scene {
         self.segments.push(segment);
     }
 
-    fn codes(&self, log_start_offset: i64) -> Vec<(Code, Option<i64>)> {
+    fn found(&self, options: &VerifyOptions<'_>) -> Vec<Problem> {
         let remote = AuxRemote { target: &self.target, layout: &self.layout };
         let dir = Path::new(DIR);
         let [one, many] = [1, 8].map(|readers| {
-            check_replica(&self.disk, dir, log_start_offset, &self.segments, &remote, readers)
-                .unwrap()
+            check_replica(&self.disk, dir, options, &self.segments, &remote, readers).unwrap()
         });
         assert_eq!(one, many);
-        one.into_iter().map(|problem| (problem.code, problem.offset)).collect()
+        one
+    }
+
+    /// Of a log that starts there for sure.
+    fn codes(&self, log_start_offset: i64) -> Vec<(Code, Option<i64>)> {
+        let log_start_offset = Some(log_start_offset);
+        let found = self.found(&VerifyOptions { log_start_offset, ..VerifyOptions::default() });
+        found.into_iter().map(|problem| (problem.code, problem.offset)).collect()
     }
 }
 
@@ -118,6 +124,62 @@ fn offsets_that_are_nowhere_are_found() {
     assert_eq!(found.iter().filter_map(|it| it.1).collect::<Vec<_>>(), [5, 40, 80]);
     assert_eq!(scene.codes(50).len(), 1);
     assert_eq!(scene.codes(100), []);
+}
+
+#[test]
+fn a_hole_at_the_front_of_a_log_that_may_start_later_is_no_damage() {
+    // What was remote had just expired, and the checkpoint did not know yet.
+    let some = write_snapshot([&ProducerEntry::empty(7)]);
+    let mut scene = Scene::new(100, "0\n1\n0 0\n", &some);
+    scene.upload((10, 39), 0, b"", b"");
+    scene.upload((50, 99), 0, b"", b"");
+    let severities = |scene: &Scene, log_start_offset, log_start_may_have_moved| {
+        let options = VerifyOptions {
+            log_start_offset,
+            log_start_may_have_moved,
+            ..VerifyOptions::default()
+        };
+        let found = scene.found(&options).into_iter();
+        found.map(|problem| (problem.severity, problem.offset.unwrap())).collect::<Vec<_>>()
+    };
+    use Severity::{Corrupt, Notice};
+    assert_eq!(severities(&scene, Some(0), true), [(Notice, 0), (Corrupt, 40)]);
+    assert_eq!(severities(&scene, Some(0), false), [(Corrupt, 0), (Corrupt, 40)]);
+    assert_eq!(severities(&scene, None, false), [(Notice, 0), (Corrupt, 40)]);
+    // Nothing is remote.
+    scene.segments.clear();
+    assert_eq!(severities(&scene, Some(0), true), [(Notice, 0)]);
+    assert_eq!(severities(&scene, Some(0), false), [(Corrupt, 0)]);
+    assert_eq!(severities(&scene, Some(100), false), []);
+}
+
+#[test]
+fn holes_are_found_where_nothing_is_local() {
+    let some = write_snapshot([&ProducerEntry::empty(7)]);
+    let mut scene = Scene::new(100, "0\n1\n0 0\n", &some);
+    scene.disk.remove_file(&Path::new(DIR).join(format!("{:020}.log", 100))).unwrap();
+    scene.upload((10, 39), 0, b"", b"");
+    scene.upload((50, 99), 0, b"", b"");
+    let hole = |offset| (Code::RemoteHole, Some(offset));
+    assert_eq!(scene.codes(0), [hole(0), hole(40)]);
+    assert_eq!(scene.codes(10), [hole(40)]);
+}
+
+#[test]
+fn an_upload_that_lost_an_election_covers_nothing_and_is_not_looked_into() {
+    // Epoch 1 began at 40. The leader of epoch 0 went on to 79, and was deposed.
+    let some = write_snapshot([&ProducerEntry::empty(7)]);
+    let mut scene = Scene::new(80, "0\n2\n0 0\n1 40\n", &some);
+    scene.upload((0, 39), 0, b"", b"");
+    // It has a transaction of its own, which the other leader's marker does not end.
+    scene.upload((30, 59), 0, &batch(30, 1), b"");
+    assert_eq!(scene.codes(0), [(Code::RemoteHole, Some(40))]);
+    scene.upload((60, 79), 1, &[batch(60, 1), abort(61, 1)].concat(), b"");
+    let forgotten = (Code::AbortedForgotten, Some(60));
+    assert_eq!(scene.codes(0), [(Code::RemoteHole, Some(40)), forgotten]);
+    // Without epochs nobody can tell.
+    scene.disk.remove_file(&Path::new(DIR).join(EPOCH_FILE)).unwrap();
+    assert!(!scene.codes(0).contains(&(Code::RemoteHole, Some(40))));
 }
 
 fn batch(offset: i64, producer: i64) -> Vec<u8> {

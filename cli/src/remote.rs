@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use siltstone::dir::verify::Surroundings;
 use siltstone::io::Storage;
-use siltstone::log::{FolderName, VerifyOptions, read_topic_id};
+use siltstone::log::{FolderName, LogFacts, VerifyOptions, read_topic_id};
 use siltstone::problem::Problem;
 use siltstone::state::LeaderEpochs;
 use siltstone::tier::check_replica::check_replica;
@@ -122,15 +122,17 @@ impl Remote {
         parts.filter(|parts| parts.missing().next().is_none()).collect()
     }
 
-    /// The last offset of a partition that is copied, as its own leader epochs and its end have it;
-    /// -1 for none.
+    /// The last offset of a partition that is copied, as its own leader epochs, segments and end
+    /// have it; -1 for none.
     pub(crate) fn copied_offset(
         &self,
         partition: &RemotePartition,
         epochs: &LeaderEpochs,
+        facts: &LogFacts,
         log_end_offset: i64,
     ) -> Result<i64> {
-        let segments = self.finished(partition)?;
+        let mut segments = self.finished(partition)?;
+        segments.iter_mut().for_each(|segment| reach_next(segment, facts));
         let highest_of = |epoch| segments.iter().filter_map(|it| it.last_offset_of(epoch)).max();
         let highest = highest_remote(epochs, log_end_offset, highest_of);
         Ok(highest.map_or(-1, |highest| highest.offset))
@@ -167,6 +169,20 @@ impl Remote {
         let remote = self.of_aux();
         problems.extend(check_replica(storage, dir, &options, &segments, &remote, READERS)?);
         Ok(problems)
+    }
+}
+
+/// A segment ends in front of the next one, also where its last batch ends earlier. The store does
+/// not tell; the local segment of the same base and as many bytes does.
+fn reach_next(segment: &mut RemoteSegment, facts: &LogFacts) {
+    // spec: tiered 2.2
+    let bases = facts.segments.binary_search_by_key(&segment.start_offset, |it| it.base_offset);
+    let Ok(slot) = bases else { return };
+    let size_bytes = u64::try_from(segment.size_bytes).ok();
+    if let Some([local, next, ..]) = facts.segments.get(slot..)
+        && Some(local.log_size_bytes) == size_bytes
+    {
+        segment.end_offset = segment.end_offset.max(next.base_offset.saturating_sub(1));
     }
 }
 

@@ -1,9 +1,14 @@
 //! `plan-uploads`: what waits to go to remote storage.
 
+use std::ffi::OsStr;
+use std::fs;
+
 use serde_json::{Value, json};
+use siltstone::state::snapshot::write_snapshot;
 use siltstone_tests::cases::cases;
 use siltstone_tests::file_sums;
 use siltstone_tests::kits::{Kit, Unpacked};
+use siltstone_tests::logs::LogBuilder;
 use siltstone_tests::tool;
 
 use crate::reading::lines;
@@ -108,4 +113,37 @@ fn what_makes_no_sense_is_refused() {
     let partition = format!("{data}/tier-a-0");
     let (lines, _) = lines("plan-uploads", &["--last-stable-offset", "-5", &partition]);
     assert_eq!(lines[0]["stop"], "inconsistent");
+}
+
+#[test]
+fn a_segment_whose_last_offsets_have_no_batch_is_not_uploaded_again() {
+    // Offsets 95 to 99 are gone, as after compaction: an upload of 0 to 99 seemed to end at 94.
+    let folder = tempfile::tempdir().expect("a directory");
+    let dir = folder.path().join("logs/orders-0");
+    LogBuilder::new().batch(95).skip(5).roll().batch(3).write_into(&dir);
+    assert_eq!(tool::run([OsStr::new("recover"), dir.as_os_str()]).code, Some(0));
+    let remote = folder.path().join("remote");
+    let uploads = remote.join("kafka-tiered-storage/orders-0-KhrFBVCXRj-kNEnYK4ZyLw");
+    fs::create_dir_all(&uploads).expect("a folder");
+    let part = |suffix: &str| uploads.join(format!("{:020}-x2t5GTfnTM-67nVHQOFO5Q{suffix}", 0));
+    for suffix in [".log", ".index", ".timeindex"] {
+        fs::copy(dir.join(format!("{:020}{suffix}", 0)), part(suffix)).expect("a part");
+    }
+    fs::write(part(".snapshot"), write_snapshot([])).expect("a part");
+    fs::write(part(".leader_epoch_checkpoint"), "0\n1\n0 0\n").expect("a part");
+    let plan = || {
+        let option = OsStr::new;
+        let arguments =
+            [option("--remote"), remote.as_os_str(), option("--high-watermark"), option("103")];
+        let (lines, outcome) =
+            lines("plan-uploads", &[&arguments[..], &[dir.as_os_str()]].concat());
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        (lines[0]["highest_remote_offset"].clone(), lines[0]["candidates"].clone())
+    };
+    assert_eq!(plan(), (json!(99), json!([])));
+    // One of fewer bytes is another leader's: it may end where its batches do.
+    let log = fs::OpenOptions::new().append(true).open(dir.join(format!("{:020}.log", 0)));
+    let more = LogBuilder::starting_at(95).batch(1);
+    std::io::Write::write_all(&mut log.expect("a log"), more.newest()).expect("a batch");
+    assert_eq!(plan(), (json!(94), json!([[0, 99]])));
 }

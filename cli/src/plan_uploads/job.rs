@@ -119,7 +119,7 @@ impl Job<'_> {
                 Some(partition) => {
                     let end = log.facts.read_end(storage, self.session.maps)?;
                     let end = end.map_or(0, |end| end.end_offset);
-                    remote.copied_offset(partition, &log.epochs, end)?
+                    remote.copied_offset(partition, &log.epochs, &log.facts, end)?
                 }
                 None => -1,
             },

@@ -861,7 +861,9 @@ fn what_was_uploaded_of_a_log_that_is_cut_is_not_taken_for_what_comes_in_its_pla
     // Records 4 to 9 were uploaded by a leader whose log an unclean election ended at 4. Others
     // came in their place, and went from the local disk as uploaded.
     let mut log = TestLog::with(|config| config.remote_storage = true);
-    (0..10).for_each(|_| drop(log.lead(&records(1))));
+    for _ in 0..10 {
+        log.lead(&records(1));
+    }
     log.log().update_highest_remote_offset(9);
     log.log().truncate_to(10, 0).unwrap();
     assert_eq!(log.log().highest_remote_offset(), 9, "nothing was cut");

@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use super::aux_build::{
     AuxError, AuxErrorKind, AuxInstalled, AuxJob, AuxObjects, AuxPlace, AuxRemote, AuxResult,
 };
-use super::aux_homes::Homes;
+use super::aux_homes::{Homes, Line};
 use super::remote_segment::RemoteSegmentId;
 use crate::dir::pool::in_pool;
 use crate::error::{Error, Kind, Result};
@@ -303,17 +303,17 @@ impl<'a> Bulk<'a> {
         }
         self.each_mut(wave, |ready| ready.put_in_place(self.storage, self.limits.now_ms));
         self.sync(wave, |ready, _| ready.failed_sync());
-        let mut lines: BTreeMap<PathBuf, Vec<(PathBuf, i64, i64)>> = BTreeMap::new();
+        let mut lines: BTreeMap<(PathBuf, bool), Vec<Line>> = BTreeMap::new();
         for ready in wave.iter().filter(|ready| ready.failure.is_none()) {
-            if let AuxPlace::Dir(dir) = ready.job.place {
-                let target = ready.state.target();
-                let line = (dir.to_path_buf(), target.log_start_offset, target.next_offset);
-                lines.entry(ready.home.clone()).or_default().push(line);
-            }
+            let is_open = matches!(ready.job.place, AuxPlace::Log(_));
+            let (dir, target) = (dir_of(&ready.job.place), ready.state.target());
+            let line = (dir, target.log_start_offset, target.next_offset);
+            lines.entry((ready.home.clone(), is_open)).or_default().push(line);
         }
-        for (home, lines) in lines {
-            if let Err(error) = homes.write_lines(&home, &lines) {
-                fail_all(wave, &home, &error, |_| ());
+        for ((home, is_open), lines) in lines {
+            if let Err(error) = homes.write_lines(&home, &lines, is_open) {
+                // The mark has an open log settled when it is opened again.
+                fail_all(wave, &home, &error, Ready::failed_sync);
             }
         }
         self.each_mut(wave, |ready| ready.clear(self.storage));

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::dir::files::{
     CLEAN_SHUTDOWN_FILE, LOG_START_FILE, RECOVERY_POINT_FILE, REPLICATION_FILE, read_offsets,
 };
-use crate::dir::recover::checkpoints::{Checkpoints, owner_of_dir, remove_marker, replace};
+use crate::dir::recover::checkpoints::{
+    Checkpoints, owner_of_dir, remove_marker, replace, replace_by,
+};
 use crate::dir::recover::group::Member;
 use crate::dir::recover::rebuilds::settle_rebuilds;
 use crate::error::{Kind, Result};
@@ -78,19 +80,32 @@ impl<'a> Homes<'a> {
     }
 
     /// Writes what the checkpoints say of rebuilt partitions, durably.
-    pub(super) fn write_lines(&self, home: &Path, lines: &[Line]) -> Result<()> {
+    ///
+    /// Of logs that are open only what an opening after a crash must not lack: without its line a
+    /// log would start with its first local offset, and its uploads would be taken for expired. The
+    /// host that has them open may write the same files at any time, also between what is read and
+    /// written here: what it wrote of others is then as old as after a crash, until it writes
+    /// again.
+    pub(super) fn write_lines(&self, home: &Path, lines: &[Line], are_open: bool) -> Result<()> {
+        // A directory of another name is none of Kafka's, and has no line.
+        let named = lines.iter().filter_map(|line| Some((FolderName::of_dir(&line.0)?, line)));
+        let named: Vec<(FolderName, &Line)> = named.collect();
+        if named.is_empty() {
+            return Ok(());
+        }
         let like = owner_of_dir(self.storage, home)?;
         // The high watermark comes last: it alone is no proof of anything.
-        for name in [LOG_START_FILE, RECOVERY_POINT_FILE, REPLICATION_FILE] {
+        let files = [LOG_START_FILE, RECOVERY_POINT_FILE, REPLICATION_FILE];
+        for name in files.into_iter().filter(|name| !are_open || *name != REPLICATION_FILE) {
             // One that cannot be understood is not written over: it has the lines of others.
             let mut checkpoint = read_offsets(self.storage, home, name)?;
-            for (dir, log_start_offset, next_offset) in lines {
-                // A directory of another name is none of Kafka's, and has no line.
-                let Some(folder) = FolderName::of_dir(dir) else { continue };
+            for (folder, (_, log_start_offset, next_offset)) in &named {
                 let offset = if name == LOG_START_FILE { *log_start_offset } else { *next_offset };
                 checkpoint.set(&folder.topic, folder.partition, offset);
             }
-            replace(self.storage, home, name, &checkpoint.format(), &like)?;
+            // The host has the usual temporary name for itself.
+            let beside = if are_open { format!("{name}.aux.tmp") } else { format!("{name}.tmp") };
+            replace_by(self.storage, home, (name, &beside), &checkpoint.format(), &like)?;
         }
         Ok(())
     }

@@ -72,7 +72,18 @@ pub fn replace(
     bytes: &[u8],
     like: &Metadata,
 ) -> Result<()> {
-    let beside = dir.join(format!("{name}.tmp"));
+    replace_by(storage, dir, (name, &format!("{name}.tmp")), bytes, like)
+}
+
+/// The same with a temporary name of its own.
+pub fn replace_by(
+    storage: &dyn Storage,
+    dir: &Path,
+    (name, beside): (&str, &str),
+    bytes: &[u8],
+    like: &Metadata,
+) -> Result<()> {
+    let beside = dir.join(beside);
     let file = storage.open(&beside, OpenMode::Create)?;
     file.write_at(bytes, 0)?;
     storage.set_owner(&beside, like)?;

@@ -26,7 +26,9 @@ impl Log {
     /// Begins anew behind what remote storage holds, durably: the log is empty then, goes on at the
     /// state's `next_offset`, starts at its `log_start_offset`, and knows its epochs and producers.
     /// Readers go on with what they hold. Many logs at once are
-    /// [`build_aux_bulk`](crate::tier::build_aux_bulk)'s to do.
+    /// [`build_aux_bulk`](crate::tier::build_aux_bulk)'s to do, which also writes where each starts
+    /// into the checkpoint around it. This leaves that to the host: before it is done, a log that is
+    /// opened after a crash starts with its first local offset.
     ///
     /// # Errors
     /// `InvalidArgument` for a log without remote storage; `Conflict`, also while another install

@@ -4,6 +4,17 @@ use std::io::{BufWriter, StdoutLock, Write};
 
 use serde_json::Value;
 
+use crate::Outcome;
+
+/// How a verb ends that printed as it went: whoever stopped to read early is told the outcome all
+/// the same.
+pub(crate) fn told(printed: std::io::Result<()>, outcome: Outcome) -> std::io::Result<Outcome> {
+    match printed {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(outcome),
+    }
+}
+
 /// On which side a column is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {

@@ -16,7 +16,7 @@ use siltstone::problem::{Code, Problem, Severity};
 use siltstone::uuid::Uuid;
 
 use crate::Outcome;
-use crate::output::{Align, Table, print_json, stdout};
+use crate::output::{Align, Table, print_json, stdout, told};
 use crate::progress::Progress;
 use crate::remote::Remote;
 use crate::report;
@@ -280,12 +280,14 @@ impl Printer<'_> {
     fn locked(&self, print: impl FnOnce(&mut Tally, &mut dyn Write) -> std::io::Result<()>) {
         let Ok(mut guard) = self.tally.lock() else { return };
         let (tally, written) = &mut *guard;
-        // After an error of standard output there is nobody to tell.
         if written.is_ok() {
             *written = self.progress.suspend(|| {
                 let mut out = stdout();
                 print(tally, &mut out).and_then(|()| out.flush())
             });
+        } else {
+            // Nobody reads any more, and the exit still says what was found.
+            let _ = print(tally, &mut std::io::sink());
         }
     }
 
@@ -358,7 +360,9 @@ impl Printer<'_> {
     fn finish(self, work: &Work) -> std::io::Result<Outcome> {
         let (tally, written) =
             self.tally.into_inner().map_err(|_| Error::other("a thread has panicked"))?;
-        written?;
+        if written.is_err() {
+            return told(written, tally.outcome);
+        }
         if !tally.json && !work.surveys.is_empty() {
             let mut table = Table::new(&[("VERDICT", Align::Left), ("PARTITIONS", Align::Right)]);
             for (verdict, count) in &tally.counts {

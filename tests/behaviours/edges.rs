@@ -309,3 +309,36 @@ fn the_largest_timestamp_is_found_while_the_log_grows() {
         }
     });
 }
+
+#[test]
+fn time_indexes_that_are_not_there_are_made_anew_however_many_they_are() {
+    // The sixteenth was too much, and the log could not be opened.
+    use siltstone::io::Storage;
+    for is_empty in [false, true] {
+        let mut log = TestLog::with(|config| config.segment_bytes = 200);
+        for offset in 0..60 {
+            log.lead(&records(1).times(&[NOW_MS + offset]));
+        }
+        assert!(log.bases().len() >= 20);
+        let end = log.log().log_end_offset();
+        log.log().flush(true, NOW_MS).unwrap();
+        log.log().close().unwrap();
+        let names: Vec<String> = log.files();
+        let names = names.iter().filter(|name| name.ends_with(".timeindex"));
+        let indexes: Vec<_> = names.map(|name| (name, log.file(name).unwrap())).collect();
+        for (name, _) in &indexes {
+            let path = Path::new("/orders-0").join(name);
+            log.disk.remove_file(&path).unwrap();
+            if is_empty {
+                log.disk.put(&path, Vec::new(), None).unwrap();
+            }
+        }
+        let mut again = TestLog::on(log.disk.fork(), log.config.clone(), log.options.clone());
+        again.crash(end);
+        assert_eq!(again.log().log_end_offset(), end);
+        again.log().close().unwrap();
+        for (name, bytes) in &indexes {
+            assert_eq!(again.file(name).as_ref(), Some(bytes), "{name}");
+        }
+    }
+}

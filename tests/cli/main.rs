@@ -9,6 +9,7 @@ mod listing;
 mod marker;
 mod reading;
 mod rebuild_aux;
+mod refusals;
 mod remote;
 mod remote_places;
 mod scenario;

@@ -8,6 +8,7 @@ use siltstone::dir::settings::TopicSettings;
 use siltstone::log::recover::{Action, CutReason, Plan};
 use siltstone::problem::{Problem, Severity};
 use siltstone::segment::damage::whole_batches;
+use siltstone::segment::{FileName, FileRole};
 
 use crate::output::{format_bytes, format_count, print_json, stdout};
 use crate::report::problem_json;
@@ -196,7 +197,11 @@ fn cut_text(plan: &Plan) -> String {
         ),
         (batches, None) => format!("whole batches that are lost: {batches}"),
     };
-    format!("offset {}: {what}; {} go, {lost}", cut.from_offset, format_bytes(bytes))
+    let place = cut.segment.map_or(String::new(), |segment| {
+        let file = FileName::live(segment.base_offset, FileRole::Log).format();
+        format!("{file}, position {}, ", segment.position)
+    });
+    format!("{place}offset {}: {what}; {} go, {lost}", cut.from_offset, format_bytes(bytes))
 }
 
 fn action_text(action: &Action) -> String {

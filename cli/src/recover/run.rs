@@ -1,5 +1,6 @@
 //! Runs the recovery of what was given, one directory after another.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,21 +10,20 @@ use siltstone::dir::recover::{
     recover_partition,
 };
 use siltstone::io::Storage;
+use siltstone::log::FolderName;
 use siltstone::problem::Severity;
 use siltstone::segment::rebuild::IndexSettings;
 use siltstone::uuid::Uuid;
 use siltstone::{Error, Kind, Result};
 
 use crate::Outcome;
+use crate::output::told;
 use crate::progress::Progress;
 use crate::recover::RecoverArgs;
 use crate::recover::print::Printer;
 use crate::session::{Session, complain};
 use crate::settings::{Settings, SettingsFrom};
-use crate::target::Target;
-
-/// What `producer.id.expiration.ms` is when nobody says.
-const EXPIRATION_MS: i64 = 86_400_000;
+use crate::target::{Target, file_name};
 
 /// Recovers all paths.
 pub(crate) fn run(args: &RecoverArgs, session: &Session) -> std::io::Result<Outcome> {
@@ -88,6 +88,8 @@ fn prepare<'a>(args: &'a RecoverArgs, session: &'a Session) -> Result<Job<'a>> {
             metadata_upto: args.metadata_upto,
         },
     )?;
+    check_settings(storage, &targets, &settings)?;
+    check_quarantine(args.quarantine.as_deref(), &dirs)?;
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(Job {
         args,
@@ -98,6 +100,47 @@ fn prepare<'a>(args: &'a RecoverArgs, session: &'a Session) -> Result<Job<'a>> {
         now_ms: args.now_ms.unwrap_or_else(now_ms),
         threads: args.threads.map_or(available, usize::from),
     })
+}
+
+/// Looks at all settings that the recovery goes by, before anything is written by others.
+fn check_settings(storage: &dyn Storage, targets: &[Target], settings: &Settings) -> Result<()> {
+    settings.producer_expiration_ms()?;
+    let mut names = Vec::new();
+    for target in targets {
+        match target {
+            Target::LogDir(path) => {
+                let entries = storage.list(path)?;
+                names.extend(entries.iter().map(|it| it.name.to_string_lossy().into_owned()));
+            }
+            Target::Partition(path) | Target::File { path, .. } => names.push(file_name(path)),
+        }
+    }
+    let topics: BTreeSet<String> = names
+        .iter()
+        .filter_map(|name| Some(FolderName::parse(name)?.topic))
+        // A folder of any other name gets what is set for all.
+        .chain([String::new()])
+        .collect();
+    topics.iter().try_for_each(|topic| settings.topic(topic).map(drop))
+}
+
+/// Kafka does not start on a log directory with a folder that no partition has as its name.
+fn check_quarantine(quarantine: Option<&Path>, dirs: &[PathBuf]) -> Result<()> {
+    let Some(quarantine) = quarantine else { return Ok(()) };
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let parent = quarantine.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let homes = [real(quarantine), real(parent.unwrap_or(Path::new(".")))];
+    match dirs.iter().find(|dir| homes.contains(&real(dir))) {
+        None => Ok(()),
+        Some(dir) => {
+            let why = format!(
+                "--quarantine: lies in the log directory {}, where Kafka takes it for a partition and \
+                 does not start",
+                dir.display()
+            );
+            Err(Error::new(Kind::InvalidArgument, why).in_file(quarantine))
+        }
+    }
 }
 
 /// The log directories that are given or that hold what is given.
@@ -146,11 +189,11 @@ impl Job<'_> {
                 }
             }
         }
-        match printer.into_inner() {
-            Ok(printer) => printer.finish()?,
-            Err(poisoned) => poisoned.into_inner().finish()?,
-        }
-        Ok(outcome)
+        let printed = match printer.into_inner() {
+            Ok(printer) => printer.finish(),
+            Err(poisoned) => poisoned.into_inner().finish(),
+        };
+        told(printed, outcome)
     }
 
     fn one(
@@ -170,7 +213,7 @@ impl Job<'_> {
         };
         let expiration = match args.producer_id_expiration_ms {
             Some(given) => given,
-            None => self.settings.producer_expiration_ms().unwrap_or(EXPIRATION_MS),
+            None => self.settings.producer_expiration_ms()?,
         };
         let options = DirRecoverOptions {
             settings: &settings,

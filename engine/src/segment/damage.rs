@@ -140,6 +140,8 @@ fn is_zero<S: Source + ?Sized>(source: &mut S, position: u64) -> Result<bool> {
         }
         position = position.saturating_add(u64::try_from(window.len()).unwrap_or(u64::MAX));
     }
+    // What cannot be read shows zeros in a map.
+    source.check()?;
     Ok(true)
 }
 

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::dir::files::{CLEAN_SHUTDOWN_FILE, LOCK_FILE, RECOVERY_POINT_FILE};
 use crate::dir::pool::in_pool;
 use crate::dir::recover::checkpoints::{Checkpoints, owner_of_dir, remove_marker, replace};
-use crate::dir::recover::group::{Group, Member};
+use crate::dir::recover::group::{Group, Member, sync_all};
 use crate::dir::recover::options::{DirRecoverOptions, DirReport, PartitionDone, PartitionResult};
 use crate::dir::recover::rebuilds::settle_rebuilds;
 use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Lock, Storage};
+use crate::log::bootstrap::Interrupted;
 use crate::log::inventory::Inventory;
 use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
 use crate::log::progress::Progress;
@@ -86,6 +87,11 @@ fn partition_alone(
     progress: &dyn Progress,
 ) -> Result<DirReport> {
     let parent = home_of(dir);
+    let member = member_of(dir);
+    if member.key.as_ref().is_some_and(|(topic, _)| topic == METADATA_LOG) {
+        let message = "the metadata log is read and never written";
+        return Err(Error::new(Kind::InvalidArgument, message).in_file(dir));
+    }
     let lock_file = parent.join(LOCK_FILE);
     let has_lock_file = is_there(storage, &lock_file)?;
     let _lock = if has_lock_file && !options.dry_run {
@@ -97,7 +103,7 @@ fn partition_alone(
     // What is wrong with the checkpoints of the directory is not this partition's to tell.
     let checkpoints = Checkpoints::read(storage, &parent, &mut Vec::new())?;
     report.was_clean = checkpoints.marker.is_some() || options.clean_shutdown;
-    let member = member_of(dir);
+    refuse_alone(storage, dir, checkpoints.marker.is_some(), options)?;
     let group = Group {
         storage,
         dir,
@@ -134,6 +140,44 @@ fn partition_alone(
         run.tell(&member, plan, &mut report);
     }
     Ok(report)
+}
+
+/// What a partition alone is not the place for: the files of the directory around it would have to
+/// change, too.
+fn refuse_alone(
+    storage: &dyn Storage,
+    dir: &Path,
+    is_marked: bool,
+    options: &DirRecoverOptions<'_>,
+) -> Result<()> {
+    let refused = |message: &str| Err(Error::new(Kind::Conflict, message).in_file(dir));
+    if options.dry_run {
+        return Ok(());
+    }
+    if let Some(target) = storage.link_target(dir)? {
+        let real_home = home_of(&target);
+        let is_elsewhere = std::fs::canonicalize(home_of(dir)).ok().as_ref() != Some(&real_home);
+        if is_elsewhere && is_there(storage, &real_home.join(LOCK_FILE))? {
+            return refused(&format!(
+                "a symbolic link into the log directory {}, whose lock and checkpoints would not be looked at; name what \
+                 it points to",
+                real_home.display()
+            ));
+        }
+    }
+    if is_marked && options.quarantine.is_some() {
+        refused(
+            "the directory around it has its marker of a clean stop, and would be incomplete without this partition; \
+             recover the whole directory",
+        )
+    } else if Interrupted::find(storage, dir)?.is_some() {
+        refused(
+            "a rebuild from remote storage was interrupted here, and the checkpoints of the directory around it have to \
+             follow; recover the whole directory",
+        )
+    } else {
+        Ok(())
+    }
 }
 
 /// With its marker a directory says that nothing acknowledged is missing; a log that is cut would
@@ -337,12 +381,12 @@ impl Run<'_> {
                 self.tell(member, plan, &mut report);
             }
         }
-        let report = self.finish(report, &ends, touched)?;
+        let report = self.finish(report, members, &ends, touched)?;
         if report.is_clean && !retired.is_empty() {
             for (dir, names) in &retired {
                 retire(self.group.storage, dir, names)?;
             }
-            self.group.storage.sync_filesystem(self.group.dir)?;
+            self.sync(members)?;
         }
         Ok(report)
     }
@@ -351,6 +395,7 @@ impl Run<'_> {
     fn finish(
         &self,
         mut report: DirReport,
+        members: &[Member],
         ends: &crate::state::OffsetCheckpoint,
         touched: bool,
     ) -> Result<DirReport> {
@@ -366,12 +411,12 @@ impl Run<'_> {
         if self.marked.get() {
             // It may be the marker of an earlier run that was killed before its last steps were
             // durable.
-            storage.sync_filesystem(dir)?;
+            self.sync(members)?;
             report.is_clean = true;
             return Ok(report);
         }
         // What needed no work may be what an earlier run did before it was killed, and not on the disk yet.
-        storage.sync_filesystem(dir)?;
+        self.sync(members)?;
         if ends.format() != checkpoints.recovery_points.format() {
             replace(storage, dir, RECOVERY_POINT_FILE, &ends.format(), &like)?;
         }
@@ -426,6 +471,11 @@ impl Run<'_> {
         });
     }
 
+    fn sync(&self, members: &[Member]) -> Result<()> {
+        let dirs = members.iter().map(|member| member.dir.as_path());
+        sync_all(self.group.storage, self.group.dir, dirs)
+    }
+
     /// Moves a refused partition out of the log directory, durably.
     fn move_away(&self, member: &Member, quarantine: &Path) -> Result<PathBuf> {
         let storage = self.group.storage;
@@ -445,7 +495,7 @@ impl Run<'_> {
         }
         storage.rename(&member.dir, &target)?;
         storage.sync_dir(quarantine)?;
-        storage.sync_dir(self.group.dir)?;
+        storage.sync_dir(&home_of(&member.dir))?;
         Ok(target)
     }
 }

@@ -41,6 +41,18 @@ pub struct Group<'a> {
     pub clean: bool,
 }
 
+/// Makes a directory and what is in it durable, folders among them that are links to another file
+/// system.
+pub(super) fn sync_all<'a>(
+    storage: &dyn Storage,
+    dir: &Path,
+    folders: impl IntoIterator<Item = &'a Path>,
+) -> Result<()> {
+    storage.sync_filesystem(dir)?;
+    let mut links = folders.into_iter().filter(|it| !matches!(storage.link_target(it), Ok(None)));
+    links.try_for_each(|folder| storage.sync_filesystem(folder))
+}
+
 impl Group<'_> {
     /// What is to be done to each; changes nothing and writes nothing.
     pub fn look(&self, members: &[Member]) -> Plans {
@@ -56,7 +68,8 @@ impl Group<'_> {
         let plans = self.prepare(members);
         if !self.clean && !is_busy(&plans) {
             // What a process that was killed has left sound may not be on the disk yet.
-            self.storage.sync_filesystem(self.dir)?;
+            let dirs = members.iter().map(|member| member.dir.as_path());
+            sync_all(self.storage, self.dir, dirs)?;
         }
         self.put_in_place(plans)
     }
@@ -74,7 +87,9 @@ impl Group<'_> {
         if !is_busy(&plans) {
             return Ok(plans);
         }
-        self.storage.sync_filesystem(self.dir)?;
+        let dirs: Vec<PathBuf> = plans.iter().flatten().map(|plan| plan.dir.clone()).collect();
+        let sync = || sync_all(self.storage, self.dir, dirs.iter().map(PathBuf::as_path));
+        sync()?;
         self.each_mut(&mut plans, |plan| {
             let Ok(ready) = plan else { return };
             if let Err(error) = commit(self.storage, ready) {
@@ -82,7 +97,7 @@ impl Group<'_> {
                 *plan = Err(error.context(context));
             }
         });
-        self.storage.sync_filesystem(self.dir)?;
+        sync()?;
         Ok(plans)
     }
 

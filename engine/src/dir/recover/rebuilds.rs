@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::dir::files::{LOG_START_FILE, RECOVERY_POINT_FILE};
 use crate::dir::recover::checkpoints::{Checkpoints, owner_of_dir, remove_marker, replace};
-use crate::dir::recover::group::Member;
+use crate::dir::recover::group::{Member, sync_all};
 use crate::error::Result;
 use crate::io::Storage;
 use crate::log::bootstrap::{Interrupted, Settled, clear};
@@ -32,12 +32,15 @@ pub fn settle_rebuilds(
     if waiting.is_empty() {
         return Ok(false);
     }
+    let sync = |waiting: &[(&Member, Interrupted)]| {
+        sync_all(storage, dir, waiting.iter().map(|(member, _)| member.dir.as_path()))
+    };
     remove_marker(storage, dir)?;
     checkpoints.marker = None;
     waiting.retain(|(member, found)| found.prepare(storage, &member.dir).is_ok());
-    storage.sync_filesystem(dir)?;
+    sync(&waiting)?;
     waiting.retain(|(member, found)| found.carry_out(storage, &member.dir).is_ok());
-    storage.sync_filesystem(dir)?;
+    sync(&waiting)?;
     for (member, found) in &waiting {
         let Some((topic, partition)) = &member.key else { continue };
         let (start, end) = match found.outcome() {
@@ -60,6 +63,6 @@ pub fn settle_rebuilds(
         // One that stays is settled again, to the same end.
         let _ = clear(storage, &member.dir);
     }
-    storage.sync_filesystem(dir)?;
+    sync(&waiting)?;
     Ok(true)
 }

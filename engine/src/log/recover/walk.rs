@@ -31,6 +31,8 @@ pub(super) struct Need {
     pub reset_from: Option<i64>,
     /// Trusted segments whose batches must be read all the same.
     pub reindex: BTreeSet<i64>,
+    /// The small files of all trusted segments were looked at.
+    pub is_looked_at: bool,
     /// Epochs must come from the batches of all segments.
     pub epochs: bool,
 }
@@ -183,6 +185,9 @@ impl<'a> Walk<'a> {
             self.plan.actions.push(Action::Rename { from: from.clone(), to: to.clone() });
         }
         let tail_from = need.tail_from.unwrap_or(i64::MAX);
+        if let Some(more) = self.look_at_all(need, tail_from)? {
+            return Ok(Some(Halt::Again(more)));
+        }
         for segment in inventory.segments.range(..tail_from).map(|(_, segment)| segment) {
             if let Some(halt) = self.trusted(segment, need)? {
                 return Ok(Some(halt));
@@ -199,21 +204,36 @@ impl<'a> Walk<'a> {
         self.load(need)
     }
 
-    /// A segment before the tail: its small files are checked in themselves, and its batches read only where that is needed.
+    /// What the small files of all segments before the tail ask for, at once: however many ask, the
+    /// walk begins anew once. `None` when they ask for nothing.
+    fn look_at_all(&mut self, need: &Need, tail_from: i64) -> Result<Option<Need>> {
+        if need.is_looked_at || need.epochs {
+            return Ok(None);
+        }
+        let mut more = Need { is_looked_at: true, ..need.clone() };
+        let inventory = self.inventory;
+        for (base, segment) in inventory.segments.range(..tail_from) {
+            match self.look_at_indexes(segment)? {
+                Look::Sound => {}
+                Look::Reindex => {
+                    more.reindex.insert(*base);
+                }
+                // All behind it is recovered with it.
+                Look::Recover => {
+                    more.tail_from = Some(*base);
+                    break;
+                }
+            }
+        }
+        let asks = (&more.reindex, more.tail_from) != (&need.reindex, need.tail_from);
+        Ok(asks.then_some(more))
+    }
+
+    /// A segment before the tail: its batches are read only where that is needed.
     fn trusted(&mut self, segment: &SegmentFiles, need: &Need) -> Result<Option<Halt>> {
         let base = segment.base_offset;
         if !need.reindex.contains(&base) && !need.epochs {
-            let mut more = need.clone();
-            match self.look_at_indexes(segment)? {
-                Look::Sound => return Ok(None),
-                Look::Reindex => {
-                    more.reindex.insert(base);
-                }
-                Look::Recover => {
-                    more.tail_from = Some(more.tail_from.map_or(base, |tail| tail.min(base)));
-                }
-            }
-            return Ok(Some(Halt::Again(more)));
+            return Ok(None);
         }
         if self.reached > base {
             return Ok(Some(self.overlap(segment)));

@@ -24,8 +24,7 @@ use crate::problem::Code;
 /// A segment is to be uploaded when either says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyLag {
-    /// Milliseconds since the segment's largest timestamp; 0: at once, -1: not by its age. A
-    /// segment without timestamps, or with one that is still to come, is old enough.
+    /// Milliseconds since the segment's largest timestamp; 0: at once, -1: not by its age.
     pub ms: i64,
     /// Bytes of the log behind the segment; 0: at once, -1: not by what is behind it.
     pub bytes: i64,
@@ -364,8 +363,6 @@ impl UploadView<'_> {
         }
         match self.max_timestamps_ms.get(slot).copied().unwrap_or(UNKNOWN_TIMESTAMP_MS) {
             UNKNOWN_TIMESTAMP_MS => Some(NotEligible::TimestampUnknown),
-            // It has no age: waiting for one would keep the segment on the local disk for as long.
-            largest if largest < 0 || largest > now_ms => None,
             largest if now_ms.saturating_sub(largest) >= lag.ms => None,
             _ => Some(NotEligible::Lagging),
         }

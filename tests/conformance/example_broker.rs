@@ -16,6 +16,7 @@ use crate::broker::{tail, terminate};
 /// A broker with a log directory of its own, which goes when this is dropped.
 pub struct ExampleBroker {
     home: TempDir,
+    limits: String,
     options: Vec<String>,
     child: Child,
     port: u16,
@@ -24,11 +25,16 @@ pub struct ExampleBroker {
 impl ExampleBroker {
     /// Starts one on a new directory; `None` when it cannot be built and need not be.
     pub fn start(options: &[&str]) -> Option<Self> {
+        Self::start_under(":", options)
+    }
+
+    /// Starts one after commands of the shell that take something from it.
+    pub fn start_under(limits: &str, options: &[&str]) -> Option<Self> {
         program()?;
         let home = TempDir::with_prefix("siltstone-example-").expect("a temporary directory");
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-        let (child, port) = spawn(home.path(), &options, 0);
-        Some(ExampleBroker { home, options, child, port })
+        let (child, port) = spawn(home.path(), limits, &options, 0);
+        Some(ExampleBroker { home, limits: limits.to_owned(), options, child, port })
     }
 
     /// Where clients find it.
@@ -50,7 +56,7 @@ impl ExampleBroker {
 
     /// Starts it where it was.
     pub fn restart(&mut self) {
-        (self.child, self.port) = spawn(self.home.path(), &self.options, self.port);
+        (self.child, self.port) = spawn(self.home.path(), &self.limits, &self.options, self.port);
     }
 
     /// Stops it cleanly.
@@ -79,8 +85,10 @@ fn errors(home: &Path) -> String {
 }
 
 /// Starts the program and waits until it listens, where it says.
-fn spawn(home: &Path, options: &[String], port: u16) -> (Child, u16) {
-    let mut command = Command::new(program().expect("it was built before"));
+fn spawn(home: &Path, limits: &str, options: &[String], port: u16) -> (Child, u16) {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{limits}; exec \"$0\" \"$@\""));
+    command.arg(program().expect("it was built before"));
     command.arg("--log-dir").arg(home.join("data")).args(options);
     command.arg("--listen").arg(format!("127.0.0.1:{port}"));
     command.stdin(Stdio::null()).stdout(Stdio::piped());

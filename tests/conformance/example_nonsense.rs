@@ -3,55 +3,33 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::time::Duration;
+use std::net::TcpStream;
 
 use crate::example_broker::{ExampleBroker, kcat};
+use crate::example_wire::{Fetch, answer, connect, frame};
 
-/// A request with its size in front.
-fn frame(key: i16, version: i16, body: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    bytes.extend(key.to_be_bytes());
-    bytes.extend(version.to_be_bytes());
-    bytes.extend(7_i32.to_be_bytes()); // correlation id
-    bytes.extend((-1_i16).to_be_bytes()); // no client name
-    bytes.extend(body);
-    let size = u32::try_from(bytes.len()).expect("a small request");
-    [&size.to_be_bytes(), bytes.as_slice()].concat()
-}
-
-/// A Fetch of version 4 from the start of partition 0 of a topic with a short name.
+/// A Fetch of the start of a topic.
 fn fetch(topic: &str, max_bytes: i32) -> Vec<u8> {
-    let mut body = Vec::new();
-    for number in [-1, 0, 1, max_bytes] {
-        body.extend(i32::to_be_bytes(number)); // replica, wait, least and most bytes
-    }
-    body.push(0);
-    body.extend(1_i32.to_be_bytes());
-    body.extend(i16::try_from(topic.len()).expect("a short name").to_be_bytes());
-    body.extend(topic.as_bytes());
-    body.extend(1_i32.to_be_bytes());
-    body.extend(0_i32.to_be_bytes());
-    body.extend(0_i64.to_be_bytes());
-    body.extend(max_bytes.to_be_bytes());
-    frame(1, 4, &body)
+    Fetch { topic, partitions: &[0], max_bytes, max_wait_ms: 0 }.frame()
 }
 
-fn connect(broker: &ExampleBroker) -> TcpStream {
-    let stream = TcpStream::connect(broker.address()).expect("a broker that listens");
-    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
-    stream
+/// Makes a topic that no socket takes at once; its log.
+fn make_large_topic(broker: &ExampleBroker) -> (String, Vec<u8>) {
+    let line = "x".repeat(999);
+    let text: String = (0..24_000).map(|_| format!("{line}\n")).collect();
+    kcat(broker, &["-P", "-t", "large", "-p", "0"], &text);
+    let log = fs::read(broker.data().join("large-0/00000000000000000000.log")).expect("a log");
+    assert!(log.len() > text.len());
+    (text, log)
 }
 
-/// What is answered until the broker closes.
-fn answer(broker: &ExampleBroker, bytes: &[u8]) -> Vec<u8> {
-    let mut stream = connect(broker);
-    let mut told = Vec::new();
-    // The broker may have closed before all was written or read: it need not take nonsense.
-    let _ = stream.write_all(bytes);
-    let _ = stream.shutdown(Shutdown::Write);
-    let _ = stream.read_to_end(&mut told);
-    told
+/// An answer as it comes, with its size.
+fn read_answer(stream: &mut TcpStream) -> Vec<u8> {
+    let mut size = [0; 4];
+    stream.read_exact(&mut size).expect("an answer");
+    let mut bytes = vec![0; usize::try_from(u32::from_be_bytes(size)).expect("a size")];
+    stream.read_exact(&mut bytes).expect("an answer");
+    bytes
 }
 
 #[test]
@@ -118,9 +96,7 @@ fn nonsense_ends_its_connection_and_not_the_broker() {
 #[test]
 fn a_consumer_that_does_not_read_keeps_nobody_waiting() {
     let Some(mut broker) = ExampleBroker::start(&[]) else { return };
-    let line = "x".repeat(999);
-    let text: String = (0..24_000).map(|_| format!("{line}\n")).collect();
-    kcat(&broker, &["-P", "-t", "large", "-p", "0"], &text);
+    let (text, log) = make_large_topic(&broker);
     let mut slow: Vec<TcpStream> = (0..3).map(|_| connect(&broker)).collect();
     for stream in &mut slow {
         for _ in 0..4 {
@@ -131,15 +107,9 @@ fn a_consumer_that_does_not_read_keeps_nobody_waiting() {
     assert_eq!(read.len(), text.len());
 
     // Then they read: all of it is there, in parts as large as their sockets took.
-    let log = fs::read(broker.data().join("large-0/00000000000000000000.log")).expect("a log");
-    assert!(log.len() > text.len());
     for stream in &mut slow {
         for _ in 0..4 {
-            let mut size = [0; 4];
-            stream.read_exact(&mut size).expect("an answer");
-            let mut bytes = vec![0; usize::try_from(u32::from_be_bytes(size)).expect("a size")];
-            stream.read_exact(&mut bytes).expect("an answer");
-            assert!(bytes.ends_with(&log));
+            assert!(read_answer(stream).ends_with(&log));
         }
     }
     drop(slow);

@@ -19,6 +19,8 @@ mod cluster;
 mod example_broker;
 mod example_clients;
 mod example_nonsense;
+mod example_requests;
+mod example_wire;
 mod live;
 mod remote_reader;
 mod tiered_reads;

@@ -25,9 +25,11 @@ inline constexpr std::int16_t INVALID_PRODUCER_EPOCH = 47;
 inline constexpr std::int16_t INVALID_TXN_STATE = 48;
 inline constexpr std::int16_t INVALID_PRODUCER_ID_MAPPING = 49;
 inline constexpr std::int16_t INVALID_TRANSACTION_TIMEOUT = 50;
+inline constexpr std::int16_t CONCURRENT_TRANSACTIONS = 51;
 inline constexpr std::int16_t OPERATION_NOT_ATTEMPTED = 55;
 inline constexpr std::int16_t KAFKA_STORAGE_ERROR = 56;
 inline constexpr std::int16_t FETCH_SESSION_ID_NOT_FOUND = 70;
+inline constexpr std::int16_t INVALID_RECORD = 87;
 inline constexpr std::int16_t PRODUCER_FENCED = 90;
 inline constexpr std::int16_t UNKNOWN_TOPIC_ID = 100;
 } // namespace error_code

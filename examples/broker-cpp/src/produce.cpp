@@ -3,7 +3,7 @@
 
 namespace broker {
 
-/// The header of the batch, if it belongs to a transaction.
+/// The header of the batch, if it belongs to a transaction and is whole.
 static std::optional<silt_batch_t> transactional_batch(Bytes records) {
     silt_batch_t batch = {};
     std::uint32_t count = 0;
@@ -12,7 +12,24 @@ static std::optional<silt_batch_t> transactional_batch(Bytes records) {
     static_cast<void>(silt_batch_parse(records.data(), records.size(), &batch, 1, &count, &consumed,
                                        nullptr));
     const bool is_transactional = count > 0 && (batch.flags & SILT_BATCH_TRANSACTIONAL) != 0;
-    return is_transactional ? std::optional(batch) : std::nullopt;
+    const bool is_whole = is_transactional && silt_batch_validate(records.data(), batch.size_bytes,
+                                                                  nullptr, nullptr) == SILT_OK;
+    return is_whole ? std::optional(batch) : std::nullopt;
+}
+
+/// Asks the coordinator whether a batch belongs to a transaction that is open. The log is told of
+/// that producer afterwards: it remembers who is verified, and need not remember whoever claims it.
+static std::int16_t verify(Broker &broker, const ProduceRequest &request,
+                           Partition &partition, const silt_batch_t &batch,
+                           silt_append_t &append) {
+    const auto error = broker.transactions.check(request.transactional_id.value_or(""),
+                                                 {batch.producer_id, batch.producer_epoch},
+                                                 partition.name);
+    if (error == error_code::NONE) {
+        append.verification = partition.log.start_verification(
+            batch.producer_id, batch.base_sequence, batch.producer_epoch, 0, append.now_ms);
+    }
+    return error;
 }
 
 static void append(Broker &broker, const ProduceRequest &request, Partition &partition,
@@ -22,20 +39,17 @@ static void append(Broker &broker, const ProduceRequest &request, Partition &par
     append.now_ms = now_ms();
     try {
         if (const auto batch = transactional_batch(records)) {
-            append.verification = partition.log.start_verification(
-                batch->producer_id, batch->base_sequence, batch->producer_epoch, 0, append.now_ms);
-            // Where the log has the transaction already, the coordinator was asked before.
-            response.error_code =
-                append.verification == 0
-                    ? error_code::NONE
-                    : broker.transactions.check(request.transactional_id.value_or(""),
-                                                {batch->producer_id, batch->producer_epoch},
-                                                partition.name);
+            response.error_code = verify(broker, request, partition, *batch, append);
             if (response.error_code != error_code::NONE) {
                 return;
             }
         }
         const silt_appended_t appended = broker.topics.append(partition, records, append);
+        if (appended.first_offset < 0) {
+            response.error_code = error_code::INVALID_RECORD;
+            response.error_message = "there is no whole batch";
+            return;
+        }
         response.base_offset = appended.first_offset;
         response.log_append_time_ms = appended.log_append_time_ms;
         response.log_start_offset = appended.log_start_offset;

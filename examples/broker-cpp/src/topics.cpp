@@ -113,7 +113,7 @@ const Topic &Topics::create(const std::string &name, std::int32_t partition_coun
 silt_appended_t Topics::append(Partition &partition, Bytes records, const silt_append_t &append) {
     const silt_appended_t appended =
         partition.log.append_leader(records.data(), records.size(), append);
-    if ((appended.flags & SILT_APPENDED_DUPLICATE) != 0) {
+    if ((appended.flags & SILT_APPENDED_DUPLICATE) != 0 || appended.last_offset < 0) {
         return appended;
     }
     partition.log.set_high_watermark(appended.last_offset + 1);

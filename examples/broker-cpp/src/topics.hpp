@@ -53,8 +53,8 @@ public:
     const Topic &create(const std::string &name, std::int32_t partition_count,
                         const std::vector<Setting> &settings);
 
-    /// Appends a batch; its offsets are written into it. Throws siltstone::Error when the engine
-    /// refuses it, and then nothing has happened.
+    /// Appends a batch; its offsets are written into it, and are -1 when there is no whole batch.
+    /// Throws siltstone::Error when the engine refuses it, and then nothing has happened.
     silt_appended_t append(Partition &partition, Bytes records, const silt_append_t &append);
 
     /// The connections whose fetches may have found something since the last call.

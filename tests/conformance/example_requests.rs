@@ -1,10 +1,14 @@
 //! Requests that would take more than they may: the broker of `examples/broker-cpp` refuses them,
 //! and has nothing of them left.
 
-use crate::example_broker::ExampleBroker;
+use std::fs;
+
+use crate::clients::until;
+use crate::example_broker::{ExampleBroker, kcat};
 use crate::example_wire::{Client, Producer};
 
 const CORRUPT_MESSAGE: i16 = 2;
+const OUT_OF_ORDER_SEQUENCE: i16 = 45;
 const INVALID_PRODUCER_EPOCH: i16 = 47;
 const INVALID_RECORD: i16 = 87;
 
@@ -42,4 +46,73 @@ fn who_claims_to_be_a_producer_does_not_hinder_it() {
     assert_eq!(client.produce("topic", Some("t"), Some(&producer.batch(7, true))), (0, 0));
     assert_eq!(client.commit("t", producer), 0);
     broker.stop();
+}
+
+#[test]
+fn producers_that_are_silent_for_long_are_forgotten() {
+    let options = ["--producer-expiration-ms", "5000", "--housekeeping-ms", "100"];
+    let Some(mut broker) = ExampleBroker::start(&options) else { return };
+    let mut client = Client::of(&broker);
+    assert_eq!(client.create("topic", 1, None), 0);
+    let producer = Producer { id: 7, epoch: 0 };
+    assert_eq!(client.produce("topic", None, Some(&producer.batch(0, false))), (0, 0));
+    let mut later = || client.produce("topic", None, Some(&producer.batch(100, false)));
+    assert_eq!(later().0, OUT_OF_ORDER_SEQUENCE);
+    // One that nobody knows may begin with any number.
+    until("the producer was forgotten", || later() == (0, 1));
+    broker.stop();
+}
+
+#[test]
+fn folders_that_belong_to_no_topic_are_left_alone() {
+    let Some(mut broker) = ExampleBroker::start(&[]) else { return };
+    assert_eq!(Client::of(&broker).create("orders", 3, None), 0);
+    broker.stop();
+    let folder = |name: &str| broker.data().join(name);
+    let strays = ["orders-20261130", "orders-3", "x-2147483647", "late-1", "no topic-0"];
+    for name in strays {
+        fs::create_dir(folder(name)).expect("a new folder");
+    }
+    // As if a kill had come between the folders of the topic.
+    for name in ["orders-1", "orders-2"] {
+        fs::remove_dir_all(folder(name)).expect("a partition");
+    }
+    let settings = folder("topic-settings");
+    for is_written_down in [true, false] {
+        if !is_written_down {
+            broker.stop();
+            fs::remove_dir(broker.data().join("orders-3")).expect("an empty folder");
+            fs::remove_file(&settings).expect("the settings");
+        }
+        broker.restart();
+        let listed = kcat(&broker, &["-L"], "");
+        assert!(listed.contains(" 1 topics:\n"), "{listed}");
+        assert!(listed.contains("topic \"orders\" with 3 partitions:\n"), "{listed}");
+    }
+    // A topic takes no folder over that is not its own, and leaves none of its own then.
+    assert_ne!(Client::of(&broker).create("late", 2, None), 0);
+    assert!(!broker.data().join("late-0").exists());
+    broker.stop();
+    for name in strays.iter().filter(|name| **name != "orders-3") {
+        let mut files = fs::read_dir(broker.data().join(name)).expect("the folder");
+        assert!(files.next().is_none(), "{name}");
+    }
+}
+
+#[test]
+fn a_topic_that_cannot_be_made_leaves_nothing() {
+    // Its logs need more open files than there may be.
+    let Some(mut broker) = ExampleBroker::start_under("ulimit -n 100", &[]) else { return };
+    let mut client = Client::of(&broker);
+    assert_ne!(client.create("many", 200, None), 0);
+    let names = || {
+        let entries = fs::read_dir(broker.data()).expect("the log directory");
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+    };
+    assert!(names().all(|name| !name.starts_with("many-")), "{:?}", names().collect::<Vec<_>>());
+    assert_eq!(client.create("many", 1, None), 0);
+    assert_eq!(client.produce("many", None, Some(&NOBODY.batch(-1, false))), (0, 0));
+    assert_eq!(names().filter(|name| name.starts_with("many-")).count(), 1);
+    broker.stop();
+    broker.verify();
 }

@@ -30,7 +30,8 @@ struct Call {
 
 struct Broker {
     explicit Broker(const Options &options)
-        : options(options), dir(options.log_dir), topics(dir, options.flushes_before_ack),
+        : options(options), dir(options.log_dir),
+          topics(dir, options.flushes_before_ack, options.producer_expiration_ms),
           transactions(topics, dir, options.flushes_before_ack) {}
 
     const Options &options;

@@ -72,6 +72,8 @@ Answer<CreateTopicsResponse> create_topics(Broker &broker, CreateTopicsRequest &
             const bool is_setting = error.code() == SILT_E_INVALID_ARGUMENT;
             refuse(told, is_setting ? error_code::INVALID_CONFIG : error_code_of(error.get()),
                    error.what());
+        } catch (const std::exception &error) {
+            refuse(told, error_code::UNKNOWN_SERVER_ERROR, error.what());
         }
     }
     return response;

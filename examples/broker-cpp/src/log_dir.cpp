@@ -13,6 +13,8 @@ static const char *const RECOVERY_POINTS = "recovery-point-offset-checkpoint";
 static const char *const LOG_START_OFFSETS = "log-start-offset-checkpoint";
 static const char *const HIGH_WATERMARKS = "replication-offset-checkpoint";
 static const char *const TOPIC_SETTINGS = "topic-settings";
+/// Beside the settings of a topic, whose names Kafka has given: no setting is called like this.
+static const char *const PARTITION_COUNT = "partitions";
 
 LogDir::LogDir(const std::filesystem::path &path) : path_(std::filesystem::absolute(path)) {
     std::filesystem::create_directories(path_);
@@ -40,16 +42,20 @@ static std::optional<PartitionName> parse_folder(const std::string &folder) {
     return is_number ? std::optional(name) : std::nullopt;
 }
 
-std::vector<PartitionName> LogDir::partitions() const {
-    std::vector<PartitionName> names;
+std::set<PartitionName> LogDir::partitions() const {
+    std::set<PartitionName> names;
     for (const auto &entry : std::filesystem::directory_iterator(path_)) {
         const auto name = parse_folder(entry.path().filename());
         // A number in another form, such as 01, is no partition's.
         if (name && entry.is_directory() && folder_of(*name) == entry.path()) {
-            names.push_back(*name);
+            names.insert(*name);
         }
     }
     return names;
+}
+
+void LogDir::remove(const PartitionName &partition) {
+    std::filesystem::remove_all(folder_of(partition));
 }
 
 std::string LogDir::topic_id_of(const PartitionName &partition) const {
@@ -105,6 +111,13 @@ void LogDir::save(const Checkpoint &recovery_points, const Checkpoint &log_start
     write_checkpoint(file(HIGH_WATERMARKS), high_watermarks);
 }
 
+static std::int32_t parse_count(const std::string &text) {
+    std::int32_t count = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), count);
+    const bool is_number = result.ec == std::errc() && result.ptr == text.data() + text.size();
+    return is_number ? count : -1;
+}
+
 Settings LogDir::topic_settings() const {
     Settings settings;
     std::istringstream text(read_file(file(TOPIC_SETTINGS)).value_or(""));
@@ -114,8 +127,13 @@ Settings LogDir::topic_settings() const {
         if (space == std::string::npos || equals == std::string::npos) {
             throw std::runtime_error(file(TOPIC_SETTINGS).string() + ": " + line);
         }
-        settings[line.substr(0, space)].emplace_back(
-            line.substr(space + 1, equals - space - 1), line.substr(equals + 1));
+        TopicSettings &of_topic = settings[line.substr(0, space)];
+        const Setting setting(line.substr(space + 1, equals - space - 1), line.substr(equals + 1));
+        if (setting.first != PARTITION_COUNT) {
+            of_topic.settings.push_back(setting);
+        } else if ((of_topic.partition_count = parse_count(setting.second)) < 1) {
+            throw std::runtime_error(file(TOPIC_SETTINGS).string() + ": " + line);
+        }
     }
     return settings;
 }
@@ -123,7 +141,11 @@ Settings LogDir::topic_settings() const {
 void LogDir::save(const Settings &settings) {
     std::string text;
     for (const auto &[topic, of_topic] : settings) {
-        for (const auto &[name, value] : of_topic) {
+        if (of_topic.partition_count > 0) {
+            text += topic + " " + PARTITION_COUNT + "=" +
+                    std::to_string(of_topic.partition_count) + "\n";
+        }
+        for (const auto &[name, value] : of_topic.settings) {
             text += topic + " " + name + "=" + value + "\n";
         }
     }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,15 @@ struct PartitionName {
 
 /// A setting of a topic, such as {"segment.bytes", "1048576"}.
 using Setting = std::pair<std::string, std::string>;
-using Settings = std::map<std::string, std::vector<Setting>>;
+
+/// What is known of a topic before it has a folder.
+struct TopicSettings {
+    /// 0: not known.
+    std::int32_t partition_count = 0;
+    std::vector<Setting> settings;
+};
+
+using Settings = std::map<std::string, TopicSettings>;
 
 /// An offset for each partition.
 using Checkpoint = std::map<PartitionName, std::int64_t>;
@@ -34,7 +43,10 @@ public:
     std::filesystem::path folder_of(const PartitionName &partition) const;
 
     /// The partitions that have a folder.
-    std::vector<PartitionName> partitions() const;
+    std::set<PartitionName> partitions() const;
+
+    /// Removes the folder of a partition with all that is in it.
+    void remove(const PartitionName &partition);
 
     /// The id in the partition.metadata of a partition, as 22 characters; empty for none.
     std::string topic_id_of(const PartitionName &partition) const;

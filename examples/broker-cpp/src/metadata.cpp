@@ -35,7 +35,7 @@ static const Topic *create_on_demand(Broker &broker, std::string_view name) {
     }
     try {
         return &broker.topics.create(std::string(name), broker.options.partitions, {});
-    } catch (const siltstone::Error &error) {
+    } catch (const std::exception &error) {
         std::fprintf(stderr, "a topic cannot be made: %s\n", error.what());
         return nullptr;
     }

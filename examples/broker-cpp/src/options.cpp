@@ -8,6 +8,8 @@
 
 namespace broker {
 
+static constexpr std::int64_t HOUSEKEEPING_MS_MAX = 86'400'000;
+
 static const char *const USAGE =
     "usage: siltstone-broker --log-dir DIR [OPTION...]\n"
     "\n"
@@ -17,6 +19,9 @@ static const char *const USAGE =
     "  --partitions N            of topics that are made without a number (1)\n"
     "  --no-auto-create          do not make topics that clients ask for\n"
     "  --flush-before-ack        acknowledge what is durable on the disk, not in its cache\n"
+    "  --producer-expiration-ms N\n"
+    "                            forget producers that are silent for longer (86400000)\n"
+    "  --housekeeping-ms N       look for old segments and producers this often (30000)\n"
     "  --connections-max N       close new connections beyond (1000)\n"
     "  --request-bytes-max N     close connections that send larger requests (104857600)\n";
 
@@ -45,6 +50,16 @@ std::optional<Options> parse_options(int argc, char **argv) {
         {"--partitions",
          [&](auto text) {
              return parse_number(text, options.partitions) && options.partitions > 0;
+         }},
+        {"--producer-expiration-ms",
+         [&](auto text) {
+             return parse_number(text, options.producer_expiration_ms) &&
+                    options.producer_expiration_ms > 0;
+         }},
+        {"--housekeeping-ms",
+         [&](auto text) {
+             return parse_number(text, options.housekeeping_ms) && options.housekeeping_ms > 0 &&
+                    options.housekeeping_ms <= HOUSEKEEPING_MS_MAX;
          }},
         {"--connections-max",
          [&](auto text) { return parse_number(text, options.connections_max); }},

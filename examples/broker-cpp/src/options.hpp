@@ -25,6 +25,10 @@ struct Options {
     bool creates_topics_on_demand = true;
     /// Whether what is acknowledged survives a power cut, and not the death of the process alone.
     bool flushes_before_ack = false;
+    /// Producers that have been silent for longer are forgotten.
+    std::int64_t producer_expiration_ms = 86'400'000;
+    /// How often what is old is looked for.
+    std::int64_t housekeeping_ms = 30'000;
     std::size_t connections_max = 1000;
     std::size_t request_bytes_max = 100 << 20;
 };

@@ -19,7 +19,6 @@ namespace broker {
 
 static constexpr ConnectionId LISTENER = 0;
 static constexpr ConnectionId SIGNALS = 1;
-static constexpr std::chrono::seconds HOUSEKEEPING_INTERVAL(30);
 static constexpr std::chrono::seconds TRANSACTION_CHECK_INTERVAL(1);
 
 static sigset_t stop_signals() {
@@ -43,7 +42,7 @@ static Descriptor watch_stop_signals() {
 Server::Server(Broker &broker)
     : broker_(broker), epoll_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll")),
       listener_(listen_at(broker.options.listen)), signals_(watch_stop_signals()),
-      next_housekeeping_(Clock::now() + HOUSEKEEPING_INTERVAL),
+      next_housekeeping_(Clock::now() + std::chrono::milliseconds(broker.options.housekeeping_ms)),
       next_transaction_check_(Clock::now()) {
     const Options &options = broker.options;
     broker_.address = options.advertise.value_or(address_of(listener_.get(), options.listen.host));
@@ -82,7 +81,7 @@ void Server::do_what_is_due() {
     const auto now = Clock::now();
     if (now >= next_housekeeping_) {
         broker_.topics.keep_house();
-        next_housekeeping_ = now + HOUSEKEEPING_INTERVAL;
+        next_housekeeping_ = now + std::chrono::milliseconds(broker_.options.housekeeping_ms);
     }
     if (now >= next_transaction_check_) {
         broker_.transactions.abort_expired();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <stdexcept>
 
 #include "uuid.hpp"
 
@@ -9,27 +10,63 @@ namespace broker {
 
 static constexpr std::size_t PARTITIONS_MAX = 10'000;
 
-Topics::Topics(LogDir &dir, bool flushes_before_ack)
-    : dir_(dir), flushes_before_ack_(flushes_before_ack), settings_(dir.topic_settings()) {
+Topics::Topics(LogDir &dir, bool flushes_before_ack, std::int64_t producer_expiration_ms)
+    : dir_(dir), flushes_before_ack_(flushes_before_ack),
+      producer_expiration_ms_(producer_expiration_ms), settings_(dir.topic_settings()) {
     const Start start{dir_.recovery_points(), dir_.log_start_offsets(), dir_.take_clean_mark()};
-    std::map<std::string, std::int32_t> counts;
-    std::map<std::string, Uuid> ids;
-    for (const PartitionName &name : dir_.partitions()) {
-        std::int32_t &count = counts[name.topic];
-        count = std::max(count, name.index + 1);
-        if (const auto id = parse_uuid(dir_.topic_id_of(name))) {
-            ids[name.topic] = *id;
+    const std::set<PartitionName> folders = dir_.partitions();
+    for (const PartitionName &folder : folders) {
+        if (topics_.contains(folder.topic)) {
+            continue;
+        }
+        const std::int32_t count = partition_count_of(folder.topic, folders);
+        if (count > 0) {
+            load(folder.topic, count, start);
         }
     }
-    for (const auto &[name, count] : counts) {
-        Topic &topic = topics_[name];
-        topic.name = name;
-        topic.id = ids.contains(name) ? ids[name] : random_uuid();
-        topics_by_id_[topic.id] = &topic;
-        // Where a kill came between the folders of a new topic, the missing ones are made now.
-        for (std::int32_t index = 0; index < count; index++) {
-            open(topic, index, start);
+    for (const PartitionName &folder : folders) {
+        if (find(folder.topic, folder.index) == nullptr) {
+            std::fprintf(stderr, "%s is left alone: it belongs to no topic\n",
+                         dir_.folder_of(folder).c_str());
         }
+    }
+    // A topic that has no folder at all was never made.
+    std::erase_if(settings_, [&](const auto &topic) { return !topics_.contains(topic.first); });
+}
+
+/// What was written down when the topic was made, or else as many folders as follow each other: a
+/// single one with a large number makes no large topic.
+std::int32_t Topics::partition_count_of(const std::string &topic,
+                                        const std::set<PartitionName> &folders) const {
+    if (!is_topic_name(topic)) {
+        return 0;
+    }
+    const auto written = settings_.find(topic);
+    if (written != settings_.end() && written->second.partition_count > 0) {
+        return written->second.partition_count;
+    }
+    std::int32_t count = 0;
+    while (folders.contains({topic, count})) {
+        count++;
+    }
+    return count;
+}
+
+/// Where a kill came between the folders of a new topic, the missing ones are made now.
+void Topics::load(const std::string &name, std::int32_t partition_count, const Start &start) {
+    if (static_cast<std::size_t>(partition_count) > partitions_left()) {
+        throw std::runtime_error(name + " has more partitions than the broker has place for");
+    }
+    Topic &topic = topics_[name];
+    topic.name = name;
+    std::optional<Uuid> id;
+    for (std::int32_t index = 0; index < partition_count && !id; index++) {
+        id = parse_uuid(dir_.topic_id_of({name, index}));
+    }
+    topic.id = id ? *id : random_uuid();
+    topics_by_id_[topic.id] = &topic;
+    for (std::int32_t index = 0; index < partition_count; index++) {
+        open(topic, index, start);
     }
 }
 
@@ -41,7 +78,7 @@ static std::int64_t offset_in(const Checkpoint &checkpoint, const PartitionName 
 void Topics::open(Topic &topic, std::int32_t index, const Start &start) {
     const PartitionName name{topic.name, index};
     std::vector<silt_config_t> configs;
-    for (const auto &[setting, value] : settings_[topic.name]) {
+    for (const auto &[setting, value] : settings_[topic.name].settings) {
         configs.push_back({setting.c_str(), value.c_str()});
     }
     silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
@@ -51,6 +88,7 @@ void Topics::open(Topic &topic, std::int32_t index, const Start &start) {
     options.recovery_point = offset_in(start.recovery_points, name);
     options.log_start_offset = offset_in(start.log_start_offsets, name);
     options.now_ms = now_ms();
+    options.producer_expiration_ms = producer_expiration_ms_;
     std::memcpy(options.topic_id, topic.id.data(), topic.id.size());
     siltstone::Log log(dir_.folder_of(name), &options);
     // There are no followers to wait for.
@@ -87,22 +125,36 @@ std::size_t Topics::partitions_left() const {
     return PARTITIONS_MAX - std::min(PARTITIONS_MAX, partition_count_);
 }
 
+/// The folders go first: settings without one are no topic to the next start.
+void Topics::undo_create(Topic &topic, std::int32_t partition_count) {
+    partition_count_ -= topic.partitions.size();
+    topic.partitions.clear();
+    for (std::int32_t index = 0; index < partition_count; index++) {
+        dir_.remove({topic.name, index});
+    }
+    settings_.erase(topic.name);
+    dir_.save(settings_);
+}
+
 const Topic &Topics::create(const std::string &name, std::int32_t partition_count,
                             const std::vector<Setting> &settings) {
     Topic topic;
     topic.name = name;
     topic.id = random_uuid();
+    for (std::int32_t index = 0; index < partition_count; index++) {
+        if (std::filesystem::exists(dir_.folder_of({name, index}))) {
+            throw std::runtime_error("there is a folder already that belongs to no topic");
+        }
+    }
     try {
         // Saved before there is a folder, so that no folder is ever opened without them.
-        settings_[name] = settings;
+        settings_[name] = {partition_count, settings};
         dir_.save(settings_);
         for (std::int32_t index = 0; index < partition_count; index++) {
             open(topic, index, {});
         }
     } catch (...) {
-        partition_count_ -= topic.partitions.size();
-        settings_.erase(name);
-        dir_.save(settings_);
+        undo_create(topic, partition_count);
         throw;
     }
     Topic &created = topics_[name] = std::move(topic);
@@ -137,9 +189,11 @@ void Topics::keep_house() {
     for (const auto &[name, topic] : topics_) {
         for (const auto &partition : topic.partitions) {
             silt_error_t error = SILT_ERROR_INIT;
-            if (silt_log_retain(partition->log.get(), now, nullptr, &error) != SILT_OK ||
-                silt_log_delete_due_files(partition->log.get(), now, nullptr, &error) != SILT_OK) {
-                std::fprintf(stderr, "old segments stay: %s\n", error.message);
+            silt_log_t *const log = partition->log.get();
+            if (silt_log_retain(log, now, nullptr, &error) != SILT_OK ||
+                silt_log_delete_due_files(log, now, nullptr, &error) != SILT_OK ||
+                silt_log_expire_producers(log, now, &error) != SILT_OK) {
+                std::fprintf(stderr, "what is old stays: %s\n", error.message);
             }
         }
     }

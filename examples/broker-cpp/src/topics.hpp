@@ -36,7 +36,7 @@ struct Topic {
 class Topics {
 public:
     /// Opens what is in the directory.
-    Topics(LogDir &dir, bool flushes_before_ack);
+    Topics(LogDir &dir, bool flushes_before_ack, std::int64_t producer_expiration_ms);
 
     const std::map<std::string, Topic, std::less<>> &all() const { return topics_; }
     const Topic *find(std::string_view name) const;
@@ -49,7 +49,7 @@ public:
     std::size_t partitions_left() const;
 
     /// Makes a topic of a valid name that is not there. Throws siltstone::Error for settings that
-    /// make no sense.
+    /// make no sense, and whatever has failed; then nothing is left of it.
     const Topic &create(const std::string &name, std::int32_t partition_count,
                         const std::vector<Setting> &settings);
 
@@ -63,7 +63,8 @@ public:
     /// Makes durable what was appended, if that is asked for before it is acknowledged.
     void flush_before_ack();
 
-    /// Removes old segments and saves how far each log is durable: once in a while.
+    /// Removes old segments, forgets producers that have been silent for long, and saves how far
+    /// each log is durable: once in a while.
     void keep_house();
 
     /// A clean stop.
@@ -77,11 +78,16 @@ private:
         bool is_clean = true;
     };
 
+    std::int32_t partition_count_of(const std::string &topic,
+                                    const std::set<PartitionName> &folders) const;
+    void load(const std::string &name, std::int32_t partition_count, const Start &start);
     void open(Topic &topic, std::int32_t index, const Start &start);
+    void undo_create(Topic &topic, std::int32_t partition_count);
     void save_checkpoints();
 
     LogDir &dir_;
     const bool flushes_before_ack_;
+    const std::int64_t producer_expiration_ms_;
     Settings settings_;
     std::map<std::string, Topic, std::less<>> topics_;
     std::map<Uuid, Topic *> topics_by_id_;

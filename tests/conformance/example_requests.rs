@@ -5,9 +5,10 @@ use std::fs;
 
 use crate::clients::until;
 use crate::example_broker::{ExampleBroker, kcat};
-use crate::example_wire::{Client, Producer};
+use crate::example_wire::{Body, Client, Producer, answer, frame};
 
 const CORRUPT_MESSAGE: i16 = 2;
+const INVALID_REQUEST: i16 = 42;
 const OUT_OF_ORDER_SEQUENCE: i16 = 45;
 const INVALID_PRODUCER_EPOCH: i16 = 47;
 const INVALID_RECORD: i16 = 87;
@@ -60,6 +61,27 @@ fn producers_that_are_silent_for_long_are_forgotten() {
     assert_eq!(later().0, OUT_OF_ORDER_SEQUENCE);
     // One that nobody knows may begin with any number.
     until("the producer was forgotten", || later() == (0, 1));
+    broker.stop();
+}
+
+#[test]
+fn ids_are_not_longer_than_they_may() {
+    let Some(mut broker) = ExampleBroker::start(&[]) else { return };
+    let init = |size: usize| {
+        // A flexible version, whose texts have no largest size by themselves.
+        let size_plus_one = u32::try_from(size + 1).expect("a small size");
+        let seven_bits = |shift: u32| u8::try_from(size_plus_one >> shift & 0x7f).expect("7 bits");
+        let body = Body::default().raw(&[0, seven_bits(0) | 0x80, seven_bits(7) | 0x80]);
+        let body = body.raw(&[seven_bits(14)]).raw(&vec![b'a'; size]).i32(1000).raw(&[0]);
+        answer(&broker, &frame(22, 2, &body.0))
+    };
+    let error = |answer: &[u8]| i16::from_be_bytes([answer[13], answer[14]]);
+    assert_eq!(error(&init(1000)), 0);
+    assert_eq!(error(&init(1001)), INVALID_REQUEST);
+    assert_eq!(error(&init(32_767)), INVALID_REQUEST);
+    for size in [32_768, 40_000] {
+        assert_eq!(init(size), b"", "{size}");
+    }
     broker.stop();
 }
 

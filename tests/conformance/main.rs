@@ -20,6 +20,7 @@ mod example_broker;
 mod example_clients;
 mod example_nonsense;
 mod example_requests;
+mod example_transactions;
 mod example_wire;
 mod live;
 mod remote_reader;

@@ -1,6 +1,9 @@
 #include "files.hpp"
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -57,18 +60,30 @@ void write_all(int fd, std::string_view bytes) {
     }
 }
 
-static void sync_folder_of(const std::filesystem::path &path) {
-    const Descriptor folder = open_file(path.parent_path(), O_RDONLY | O_DIRECTORY);
-    checked(fsync(folder.get()), path.parent_path());
+void sync_or_exit(int fd, const std::filesystem::path &path) {
+    if (fsync(fd) < 0) {
+        std::fprintf(stderr, "%s is not durable: %s\n", path.c_str(), std::strerror(errno));
+        std::_Exit(1);
+    }
 }
 
-void replace_file(const std::filesystem::path &path, std::string_view text) {
+static Descriptor open_folder_of(const std::filesystem::path &path) {
+    return open_file(path.parent_path(), O_RDONLY | O_DIRECTORY);
+}
+
+void sync_folder_of(const std::filesystem::path &path) {
+    sync_or_exit(open_folder_of(path).get(), path.parent_path());
+}
+
+Descriptor replace_file(const std::filesystem::path &path, std::string_view text) {
     const std::filesystem::path temporary = path.string() + ".tmp";
-    const Descriptor file = open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+    Descriptor file = open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
     write_all(file.get(), text);
     checked(fsync(file.get()), temporary);
+    const Descriptor folder = open_folder_of(path); // nothing may fail behind the renaming
     checked(rename(temporary.c_str(), path.c_str()), path);
-    sync_folder_of(path);
+    sync_or_exit(folder.get(), path.parent_path());
+    return file;
 }
 
 bool remove_file(const std::filesystem::path &path) {

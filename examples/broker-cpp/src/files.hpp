@@ -43,9 +43,15 @@ std::optional<std::string> read_file(const std::filesystem::path &path);
 
 void write_all(int fd, std::string_view bytes);
 
+/// Makes a file or folder durable. A failure ends the process: nobody knows what the disk has then.
+void sync_or_exit(int fd, const std::filesystem::path &path);
+
+/// Has a new file stay in its folder after a power cut.
+void sync_folder_of(const std::filesystem::path &path);
+
 /// Replaces a file at once: whatever happens, the old text is there or the new one, whole. After a
-/// power cut, too.
-void replace_file(const std::filesystem::path &path, std::string_view text);
+/// power cut, too. Gives the new one, to be appended to; after an exception the old one is there.
+Descriptor replace_file(const std::filesystem::path &path, std::string_view text);
 
 /// Removes a file so that it stays away after a power cut; whether it was there.
 bool remove_file(const std::filesystem::path &path);

@@ -19,7 +19,7 @@ namespace broker {
 
 static constexpr ConnectionId LISTENER = 0;
 static constexpr ConnectionId SIGNALS = 1;
-static constexpr std::chrono::seconds TRANSACTION_CHECK_INTERVAL(1);
+static constexpr std::chrono::seconds CHECK_INTERVAL(1);
 
 static sigset_t stop_signals() {
     sigset_t signals;
@@ -43,7 +43,7 @@ Server::Server(Broker &broker)
     : broker_(broker), epoll_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll")),
       listener_(listen_at(broker.options.listen)), signals_(watch_stop_signals()),
       next_housekeeping_(Clock::now() + std::chrono::milliseconds(broker.options.housekeeping_ms)),
-      next_transaction_check_(Clock::now()) {
+      next_check_(Clock::now()) {
     const Options &options = broker.options;
     broker_.address = options.advertise.value_or(address_of(listener_.get(), options.listen.host));
     watch(listener_.get(), LISTENER, EPOLLIN, EPOLL_CTL_ADD);
@@ -79,13 +79,17 @@ void Server::run() {
 
 void Server::do_what_is_due() {
     const auto now = Clock::now();
-    if (now >= next_housekeeping_) {
-        broker_.topics.keep_house();
-        next_housekeeping_ = now + std::chrono::milliseconds(broker_.options.housekeeping_ms);
-    }
-    if (now >= next_transaction_check_) {
-        broker_.transactions.abort_expired();
-        next_transaction_check_ = now + TRANSACTION_CHECK_INTERVAL;
+    try {
+        if (now >= next_housekeeping_) {
+            next_housekeeping_ = now + std::chrono::milliseconds(broker_.options.housekeeping_ms);
+            broker_.topics.keep_house();
+        }
+        if (now >= next_check_) {
+            next_check_ = now + CHECK_INTERVAL;
+            broker_.transactions.end_what_is_due();
+        }
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "what was due is tried again: %s\n", error.what());
     }
 }
 
@@ -93,7 +97,7 @@ int Server::milliseconds_to_sleep() const {
     if (!has_request_.empty()) {
         return 0;
     }
-    auto until = std::min(next_transaction_check_, next_housekeeping_);
+    auto until = std::min(next_check_, next_housekeeping_);
     if (!deadlines_.empty()) {
         until = std::min(until, deadlines_.begin()->first);
     }
@@ -123,7 +127,8 @@ void Server::accept_all() {
     }
 }
 
-/// Does something for a client that may be gone. What it has sent wrong ends its connection.
+/// Does something for a client that may be gone. What it has sent wrong ends its connection, and so
+/// does what the broker cannot do: its client may try again.
 template <typename Function> void Server::with_client(ConnectionId id, Function function) {
     const auto client = clients_.find(id);
     if (client == clients_.end()) {
@@ -131,7 +136,7 @@ template <typename Function> void Server::with_client(ConnectionId id, Function 
     }
     try {
         function(client->second);
-    } catch (const Malformed &error) {
+    } catch (const std::exception &error) {
         std::fprintf(stderr, "connection %llu is closed: %s\n", static_cast<unsigned long long>(id),
                      error.what());
         close(id);

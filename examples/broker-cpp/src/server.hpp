@@ -66,7 +66,7 @@ private:
     std::unordered_set<ConnectionId> touched_;
     std::unordered_set<ConnectionId> has_request_;
     Clock::time_point next_housekeeping_;
-    Clock::time_point next_transaction_check_;
+    Clock::time_point next_check_;
     bool is_stopping_ = false;
 };
 

@@ -4,8 +4,9 @@
 //     EMPTY -> ONGOING -> PREPARE_COMMIT -> COMPLETE_COMMIT -> ONGOING ...
 //                      -> PREPARE_ABORT  -> COMPLETE_ABORT  ->
 //
-// A state is in the journal before anybody is told of it. A transaction that was prepared is ended
-// by the next start, one that was open goes on, or runs into its timeout.
+// A state is in the journal before anybody is told of it. A transaction that was prepared is
+// decided: a marker that cannot be written is tried again until it is there, by the next start,
+// too. One that was open at a kill goes on, or runs into its timeout.
 #pragma once
 
 #include <map>
@@ -34,6 +35,8 @@ struct Transaction {
     std::set<PartitionName> partitions;
     /// When it was begun, or this broker was.
     std::int64_t begin_ms = 0;
+    /// Whether a marker was refused, which is told once.
+    bool is_stuck = false;
 };
 
 /// Who a producer is to the coordinator.
@@ -44,7 +47,7 @@ struct ProducerIdentity {
 
 class Transactions {
 public:
-    /// Reads the journal and ends what was prepared.
+    /// Reads the journal.
     Transactions(Topics &topics, const LogDir &dir, bool is_durable);
 
     /// A producer id that was never given before.
@@ -66,8 +69,9 @@ public:
     std::int16_t check(std::string_view transactional_id, const ProducerIdentity &producer,
                        const PartitionName &partition);
 
-    /// Aborts what has been open for longer than its producer has said: once in a while.
-    void abort_expired();
+    /// Ends what was prepared and could not be ended yet, and aborts what has been open for longer
+    /// than its producer has said: once in a while, and at the start.
+    void end_what_is_due();
 
 private:
     using Entry = std::map<std::string, Transaction, std::less<>>::value_type;
@@ -76,7 +80,8 @@ private:
                       Entry *&found);
     void abort_and_fence(Entry &entry);
     void finish(Entry &entry);
-    void save(const Entry &entry);
+    bool write_marker(Transaction &transaction, const PartitionName &name);
+    Entry &set(std::string_view transactional_id, Transaction transaction);
     std::vector<Journal::Entry> all_entries() const;
 
     Topics &topics_;

@@ -4,6 +4,9 @@
 
 namespace broker {
 
+/// The old form has no more, and the new one means no more.
+static constexpr std::size_t STRING_SIZE_MAX = std::numeric_limits<std::int16_t>::max();
+
 Bytes Reader::take(std::size_t size) {
     if (size > rest_.size()) {
         throw Malformed("the request ends too early");
@@ -41,6 +44,9 @@ std::optional<std::string_view> Reader::string() {
     const auto size = length(true);
     if (!size) {
         return std::nullopt;
+    }
+    if (*size > STRING_SIZE_MAX) {
+        throw Malformed("a text is too long");
     }
     const Bytes taken = take(*size);
     return std::string_view(reinterpret_cast<const char *>(taken.data()), taken.size());
@@ -93,8 +99,8 @@ void Writer::unsigned_varint(std::uint32_t value) {
 }
 
 void Writer::string(std::optional<std::string_view> text) {
-    if (text && text->size() > std::numeric_limits<std::int16_t>::max()) {
-        text = text->substr(0, std::numeric_limits<std::int16_t>::max());
+    if (text) {
+        text = text->substr(0, STRING_SIZE_MAX);
     }
     if (version.is_flexible) {
         unsigned_varint(text ? static_cast<std::uint32_t>(text->size()) + 1 : 0);

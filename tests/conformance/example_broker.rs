@@ -59,6 +59,15 @@ impl ExampleBroker {
         (self.child, self.port) = spawn(self.home.path(), &self.limits, &self.options, self.port);
     }
 
+    /// How long it has been busy, in units of the system: most often a hundredth of a second.
+    pub fn cpu_ticks(&self) -> u64 {
+        let stat =
+            fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("a process");
+        let (_, behind_name) = stat.rsplit_once(") ").expect("its name");
+        let times = behind_name.split(' ').skip(11).take(2);
+        times.map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
+    }
+
     /// Stops it cleanly.
     pub fn stop(&mut self) {
         let status = terminate(&mut self.child);

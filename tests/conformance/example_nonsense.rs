@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
 
 use crate::example_broker::{ExampleBroker, kcat};
-use crate::example_wire::{Fetch, answer, connect, frame};
+use crate::example_wire::{Client, Fetch, answer, connect, frame};
 
 /// A Fetch of the start of a topic.
 fn fetch(topic: &str, max_bytes: i32) -> Vec<u8> {
@@ -115,4 +116,74 @@ fn a_consumer_that_does_not_read_keeps_nobody_waiting() {
     drop(slow);
     broker.stop();
     broker.verify();
+}
+
+#[test]
+fn a_consumer_that_goes_before_its_answer_ends_nothing_else() {
+    let Some(mut broker) = ExampleBroker::start(&[]) else { return };
+    make_large_topic(&broker);
+    for _ in 0..20 {
+        let mut stream = connect(&broker);
+        stream.write_all(&fetch("large", i32::MAX)).expect("a broker that reads");
+        drop(stream);
+        assert_ne!(answer(&broker, &frame(18, 0, &[])), b"");
+    }
+    broker.stop();
+}
+
+#[test]
+fn a_client_that_asks_no_more_has_its_answers() {
+    let Some(mut broker) = ExampleBroker::start(&[]) else { return };
+    assert_eq!(Client::of(&broker).create("empty", 1, None), 0);
+    let waiting = Fetch { topic: "empty", partitions: &[0], max_bytes: 1, max_wait_ms: i32::MAX };
+    // It has what there is at once, since it may as well be gone, and so has what is behind it.
+    let healthy = answer(&broker, &frame(18, 0, &[]));
+    let begin = Instant::now();
+    let told = answer(&broker, &[waiting.frame(), frame(18, 0, &[])].concat());
+    assert!(told.len() > healthy.len() && told.ends_with(&healthy));
+    let mut stream = connect(&broker);
+    stream.write_all(&waiting.frame()).expect("a broker that reads");
+    // Until the fetch waits.
+    std::thread::sleep(Duration::from_millis(200));
+    stream.shutdown(Shutdown::Write).expect("a socket");
+    let mut told_late = Vec::new();
+    stream.read_to_end(&mut told_late).expect("an answer");
+    assert_eq!([told_late, healthy].concat(), told);
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
+
+    let (_, log) = make_large_topic(&broker);
+    let mut stream = connect(&broker);
+    for _ in 0..4 {
+        stream.write_all(&fetch("large", i32::MAX)).expect("a broker that reads");
+    }
+    stream.shutdown(Shutdown::Write).expect("a socket");
+    std::thread::sleep(Duration::from_millis(200));
+    for _ in 0..4 {
+        assert!(read_answer(&mut stream).ends_with(&log));
+    }
+    assert_eq!(stream.read(&mut [0]).expect("an end"), 0);
+    broker.stop();
+}
+
+#[test]
+fn connections_that_no_file_is_left_for_wait() {
+    let Some(mut broker) = ExampleBroker::start_under("ulimit -n 60", &[]) else { return };
+    let all_versions = frame(18, 0, &[]);
+    let healthy = answer(&broker, &all_versions);
+    let mut streams: Vec<TcpStream> = (0..100).map(|_| connect(&broker)).collect();
+    streams[0].write_all(&all_versions).expect("a broker that reads");
+    assert_eq!(read_answer(&mut streams[0]), healthy[4..]);
+    // Those that wait keep the broker from nothing, and not from sleeping.
+    let before = broker.cpu_ticks();
+    std::thread::sleep(Duration::from_secs(2));
+    let ticks = broker.cpu_ticks() - before;
+    assert!(ticks < 40, "it was busy for {ticks} ticks");
+    // Their turn comes when others go.
+    streams.drain(..90);
+    let last = streams.last_mut().expect("a connection");
+    last.write_all(&all_versions).expect("a broker that reads");
+    assert_eq!(read_answer(last), healthy[4..]);
+    drop(streams);
+    assert_eq!(answer(&broker, &all_versions), healthy);
+    broker.stop();
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::clients::until;
 use crate::example_broker::{ExampleBroker, kcat};
-use crate::example_wire::{Body, Client, Producer, answer, frame};
+use crate::example_wire::{Body, Client, Fetch, Producer, answer, frame};
 
 const CORRUPT_MESSAGE: i16 = 2;
 const INVALID_REQUEST: i16 = 42;
@@ -82,6 +82,19 @@ fn ids_are_not_longer_than_they_may() {
     for size in [32_768, 40_000] {
         assert_eq!(init(size), b"", "{size}");
     }
+    broker.stop();
+}
+
+#[test]
+fn a_partition_is_asked_for_once_in_a_fetch() {
+    let Some(mut broker) = ExampleBroker::start(&[]) else { return };
+    assert_eq!(Client::of(&broker).create("topic", 2, None), 0);
+    let fetch = |partitions: &[i32]| {
+        let fetch = Fetch { topic: "topic", partitions, max_bytes: 1000, max_wait_ms: 0 };
+        answer(&broker, &fetch.frame())
+    };
+    assert_ne!(fetch(&[1, 0]), b"");
+    assert_eq!(fetch(&[1, 0, 1]), b"");
     broker.stop();
 }
 

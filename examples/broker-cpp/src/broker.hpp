@@ -15,7 +15,7 @@ inline constexpr std::string_view CLUSTER_ID = "siltstone-broker-cpp";
 /// A fetch that finds too little waits for more in these partitions.
 struct Wait {
     std::chrono::milliseconds time;
-    std::vector<Partition *> partitions;
+    std::set<Partition *> partitions;
 };
 
 /// A request that is being handled, beside what it says.

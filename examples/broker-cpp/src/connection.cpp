@@ -63,7 +63,8 @@ bool Connection::receive() {
         return would_block();
     }
     input_end_ += static_cast<std::size_t>(size);
-    return size > 0;
+    has_ended_ = size == 0;
+    return true;
 }
 
 std::optional<Bytes> Connection::next_frame() {
@@ -93,8 +94,7 @@ void Connection::queue(std::vector<Chunk> chunks) {
 bool Connection::send_bytes(std::vector<std::byte> &bytes, bool more_follows, std::size_t &share) {
     while (sent_bytes_ < bytes.size()) {
         const ssize_t size = ::send(socket_.get(), bytes.data() + sent_bytes_,
-                                    bytes.size() - sent_bytes_,
-                                    MSG_NOSIGNAL | (more_follows ? MSG_MORE : 0));
+                                    bytes.size() - sent_bytes_, more_follows ? MSG_MORE : 0);
         if (size < 0) {
             return false;
         }

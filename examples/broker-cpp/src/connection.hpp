@@ -14,7 +14,8 @@ public:
     Connection(Descriptor socket, std::size_t frame_bytes_max)
         : socket_(std::move(socket)), frame_bytes_max_(frame_bytes_max) {}
 
-    /// Takes what has come. Frames that were given before are gone. False: the client has ended.
+    /// Takes what has come. Frames that were given before are gone. False: the connection is
+    /// broken.
     bool receive();
 
     /// The next request that is here whole, without its size. Throws Malformed for one that is too
@@ -28,6 +29,12 @@ public:
     bool send();
 
     bool has_output() const { return !output_.empty(); }
+
+    /// Whether nothing more will come.
+    bool has_ended() const { return has_ended_; }
+
+    /// Whether there is nothing more to do.
+    bool is_done() { return has_ended_ && output_.empty() && !has_frame(); }
 
     /// Whether the client must take answers before its next request is looked at.
     bool is_backlogged() const { return output_bytes_ > BACKLOG_MAX; }
@@ -49,6 +56,7 @@ private:
     std::vector<std::byte> input_;
     std::size_t input_begin_ = 0;
     std::size_t input_end_ = 0;
+    bool has_ended_ = false;
     std::deque<Chunk> output_;
     std::uint64_t output_bytes_ = 0;
     /// How much of the first chunk is sent: of its bytes, and then of its file.

@@ -8,6 +8,8 @@ namespace broker {
 static constexpr std::int8_t READ_COMMITTED = 1;
 /// Of one answer, whatever a client asks for.
 static constexpr std::int64_t FETCH_BYTES_MAX = 64 << 20;
+/// Aborted transactions of one answer, but for its first partition with records: 16 MiB.
+static constexpr std::size_t ABORTED_MAX = 1 << 20;
 
 namespace {
 
@@ -17,9 +19,10 @@ struct Fetching {
     std::int64_t bytes_left;
     std::int64_t bytes_found = 0;
     bool has_failed = false;
-    std::vector<Partition *> partitions = {};
+    std::set<Partition *> partitions = {};
     /// Those of the partition that was looked up last.
     std::vector<silt_aborted_t> aborted = {};
+    std::size_t aborted_left = ABORTED_MAX;
 };
 
 } // namespace
@@ -47,6 +50,12 @@ static silt_status_t locate(const Partition &partition, const FetchPartition &as
             return error.code;
         }
         range = siltstone::Range(found);
+        if (found.aborted_count > fetching.aborted_left && fetching.bytes_found > 0) {
+            // The next answer has its records.
+            range = siltstone::Range();
+            aborted.clear();
+            return SILT_OK;
+        }
         const bool is_all = status != SILT_E_SHORT_BUFFER;
         aborted.resize(is_all ? std::min<std::size_t>(found.aborted_count, aborted.size())
                               : found.aborted_count);
@@ -68,6 +77,9 @@ static FetchPartitionResponse fetch_partition(const Partition &partition,
     response.log_start_offset = offsets.log_start_offset;
     if (fetching.is_committed) {
         response.aborted_transactions.emplace();
+        const std::size_t aborted_count = fetching.aborted.size();
+        fetching.aborted_left -= std::min(fetching.aborted_left, aborted_count);
+        response.aborted_transactions->reserve(aborted_count);
         for (const silt_aborted_t &transaction : fetching.aborted) {
             response.aborted_transactions->push_back(
                 {transaction.producer_id, transaction.first_offset});
@@ -92,7 +104,9 @@ static FetchTopicResponse fetch_topic(Broker &broker, const FetchTopic &asked, F
                 is_unknown_id ? error_code::UNKNOWN_TOPIC_ID
                               : error_code::UNKNOWN_TOPIC_OR_PARTITION;
         } else {
-            fetching.partitions.push_back(partition);
+            if (!fetching.partitions.insert(partition).second) {
+                throw Malformed("a partition is asked for twice");
+            }
             told.partitions.push_back(fetch_partition(*partition, part, fetching));
         }
         told.partitions.back().index = part.index;

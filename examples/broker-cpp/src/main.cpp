@@ -1,4 +1,5 @@
 // A small Kafka broker on siltstone. README.md says what it can do.
+#include <csignal>
 #include <cstdio>
 
 #include <sys/resource.h>
@@ -25,6 +26,8 @@ int main(int argc, char **argv) {
     }
     raise_file_limit();
     broker::block_stop_signals();
+    // A client that has gone is an error of its own connection. sendfile(2) has no flag for that.
+    std::signal(SIGPIPE, SIG_IGN);
     try {
         broker::Broker broker(*options);
         broker::Server server(broker);

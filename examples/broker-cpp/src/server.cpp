@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -86,6 +87,7 @@ void Server::do_what_is_due() {
         }
         if (now >= next_check_) {
             next_check_ = now + CHECK_INTERVAL;
+            listen(true);
             broker_.transactions.end_what_is_due();
         }
     } catch (const std::exception &error) {
@@ -110,20 +112,39 @@ void Server::accept_all() {
         Descriptor socket(
             accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (socket.get() < 0) {
-            return; // nobody waits, or there is no descriptor left, which the limit keeps away
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+                std::fprintf(stderr, "connections have to wait: %s\n", std::strerror(errno));
+                listen(false);
+            }
+            return;
         }
         if (clients_.size() >= broker_.options.connections_max) {
             std::fprintf(stderr, "a connection beyond the limit was closed\n");
             continue;
         }
-        const int on = 1;
-        checked(setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
-        const ConnectionId id = next_id_++;
-        const std::uint32_t events = EPOLLIN | EPOLLRDHUP;
-        watch(socket.get(), id, events, EPOLL_CTL_ADD);
-        Client client{Connection(std::move(socket), broker_.options.request_bytes_max)};
-        client.events = events;
-        clients_.emplace(id, std::move(client));
+        try {
+            accept(std::move(socket));
+        } catch (const std::system_error &error) {
+            std::fprintf(stderr, "a new connection was closed: %s\n", error.what());
+        }
+    }
+}
+
+void Server::accept(Descriptor socket) {
+    const int on = 1;
+    checked(setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
+    const ConnectionId id = next_id_++;
+    const std::uint32_t events = EPOLLIN | EPOLLRDHUP;
+    watch(socket.get(), id, events, EPOLL_CTL_ADD);
+    Client client{Connection(std::move(socket), broker_.options.request_bytes_max)};
+    client.events = events;
+    clients_.emplace(id, std::move(client));
+}
+
+/// A listener whose connections cannot be taken would be told of again and again.
+void Server::listen(bool is_listening) {
+    if (is_listening != std::exchange(is_listening_, is_listening)) {
+        watch(listener_.get(), LISTENER, is_listening ? EPOLLIN : 0u, EPOLL_CTL_MOD);
     }
 }
 
@@ -153,13 +174,19 @@ void Server::on_event(ConnectionId id, std::uint32_t events) {
     }
     with_client(id, [&](Client &client) {
         touched_.insert(id);
-        const bool is_reading = (client.events & EPOLLIN) != 0;
-        const bool has_ended =
-            (events & (EPOLLERR | EPOLLHUP)) != 0 || (!is_reading && (events & EPOLLRDHUP) != 0);
-        if (has_ended || (is_reading && (events & EPOLLIN) != 0 && !client.connection.receive())) {
+        const bool is_readable = (events & client.events & EPOLLIN) != 0;
+        if ((events & (EPOLLERR | EPOLLHUP)) != 0 ||
+            (is_readable && !client.connection.receive())) {
             return close(id);
         }
         has_request_.insert(id);
+        if ((events & EPOLLRDHUP) != 0) {
+            client.has_hung_up = true;
+            if (client.waiting) {
+                const WaitingFetch fetch = wake(id, client);
+                handle(id, client, fetch.frame, fetch.deadline);
+            }
+        }
     });
 }
 
@@ -174,11 +201,12 @@ void Server::serve(ConnectionId id, Client &client) {
     }
 }
 
-/// The deadline is that of a fetch that has waited: it waits on, but not for longer than it said.
+/// The deadline is that of a fetch that has waited: it waits on, but not for longer than it said,
+/// and not at all for a client that asks no more, and may be gone.
 void Server::handle(ConnectionId id, Client &client, Bytes frame,
                     std::optional<Clock::time_point> deadline) {
     Call call;
-    call.may_wait = !deadline || *deadline > Clock::now();
+    call.may_wait = !client.has_hung_up && (!deadline || *deadline > Clock::now());
     client.connection.queue(answer(broker_, frame, call));
     touched_.insert(id);
     if (call.wait) {
@@ -224,17 +252,20 @@ void Server::retry_fetches() {
 void Server::send_answers() {
     for (const ConnectionId id : std::exchange(touched_, {})) {
         with_client(id, [&](Client &client) {
-            const bool was_backlogged = client.connection.is_backlogged();
-            if (!client.connection.send()) {
+            Connection &connection = client.connection;
+            const bool was_backlogged = connection.is_backlogged();
+            if (!connection.send() || (!client.waiting && connection.is_done())) {
                 return close(id);
             }
-            const bool is_backlogged = client.connection.is_backlogged();
+            const bool is_backlogged = connection.is_backlogged();
             if (was_backlogged && !is_backlogged) {
                 has_request_.insert(id);
             }
-            const bool is_reading = !client.waiting && !is_backlogged;
-            const std::uint32_t events = EPOLLRDHUP | (is_reading ? EPOLLIN : 0u) |
-                                         (client.connection.has_output() ? EPOLLOUT : 0u);
+            const bool is_reading = !client.waiting && !is_backlogged && !connection.has_ended();
+            // Both would be told of again and again.
+            const std::uint32_t events = (client.has_hung_up ? 0u : EPOLLRDHUP) |
+                                         (is_reading ? EPOLLIN : 0u) |
+                                         (connection.has_output() ? EPOLLOUT : 0u);
             if (events != client.events) {
                 watch(client.connection.socket(), id, events, EPOLL_CTL_MOD);
                 client.events = events;
@@ -250,6 +281,7 @@ void Server::close(ConnectionId id) {
     }
     // Closing the socket takes it from epoll, too.
     clients_.erase(client);
+    listen(true);
 }
 
 } // namespace broker

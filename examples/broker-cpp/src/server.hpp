@@ -30,12 +30,14 @@ private:
     struct WaitingFetch {
         Bytes frame;
         Clock::time_point deadline;
-        std::vector<Partition *> partitions;
+        std::set<Partition *> partitions;
     };
 
     struct Client {
         Connection connection;
         std::optional<WaitingFetch> waiting = {};
+        /// Whether it has said that it asks no more: it may wait for answers, or be gone.
+        bool has_hung_up = false;
         /// What epoll watches.
         std::uint32_t events = 0;
     };
@@ -44,6 +46,8 @@ private:
     void do_what_is_due();
     int milliseconds_to_sleep() const;
     void accept_all();
+    void accept(Descriptor socket);
+    void listen(bool is_listening);
     void on_event(ConnectionId id, std::uint32_t events);
     void serve(ConnectionId id, Client &client);
     void handle(ConnectionId id, Client &client, Bytes frame,
@@ -67,6 +71,7 @@ private:
     std::unordered_set<ConnectionId> has_request_;
     Clock::time_point next_housekeeping_;
     Clock::time_point next_check_;
+    bool is_listening_ = true;
     bool is_stopping_ = false;
 };
 

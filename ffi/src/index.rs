@@ -124,7 +124,8 @@ pub unsafe extern "C" fn silt_index_close(index: *mut Handle<IndexObject>) {
 
 object_function! {
     fn silt_index_shut(index: IndexObject) |it| {
-        Ok(by_kind!(&it.index, index => index.close(), index => index.close())?)
+        by_kind!(&it.index, index => index.close(), index => index.close());
+        Ok(())
     }
 }
 

@@ -15,7 +15,7 @@ pub fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send)
         return work();
     }
     // Dropped behind the pool, which tells the threads to end; also when `work` panics.
-    let mut joined = Joined(Vec::with_capacity(threads));
+    let mut joined = Joined(Vec::new());
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .spawn_handler(|thread| joined.start(thread))

@@ -1,10 +1,11 @@
 //! One partition that is read and written to now.
 //!
 //! [`Log`] is shared: one thread at a time changes it, any number read it. Whoever changes it takes
-//! the writer's seat; a second one is turned away with `Conflict` instead of waiting. Readers take
-//! no lock: the list of segments is immutable and swapped as a whole, and offsets are published
-//! last. Only a cut syncs from the seat, as nothing may come in the place of what it removes before
-//! that is gone for good; what is due later (flushes, deletions) is the host's to run.
+//! the writer's seat; a second one is turned away with `Conflict` instead of waiting, but for what
+//! only moves an offset or tells an epoch: that waits. Readers take no lock: the list of segments
+//! is immutable and swapped as a whole, and offsets are published last. Only a cut syncs from the
+//! seat, as nothing may come in the place of what it removes before that is gone for good; what is
+//! due later (flushes, deletions) is the host's to run.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, TryLockError};
@@ -160,7 +161,7 @@ impl Log {
                 return Err(Error::new(Kind::Conflict, message).in_file(&self.dir()));
             }
             // Whoever panicked in it may have left it half changed.
-            Err(TryLockError::Poisoned(_)) => return Err(self.failed()),
+            Err(TryLockError::Poisoned(_)) => return Err(self.half_changed()),
         };
         if seat.is_none() {
             return Err(closed().in_file(&self.dir()));
@@ -170,11 +171,20 @@ impl Log {
 
     /// The same once whoever sits there is done: for what must come to pass, such as a rename.
     pub(super) fn wait_for_seat(&self) -> Result<Seat<'_>> {
-        let seat = self.seat.lock().map_err(|_| self.failed())?;
+        let seat = self.seat.lock().map_err(|_| self.half_changed())?;
         if seat.is_none() {
             return Err(closed().in_file(&self.dir()));
         }
         Ok(Seat(seat))
+    }
+
+    /// The same of a log that may be written to.
+    pub(super) fn wait_to_write(&self) -> Result<Seat<'_>> {
+        let seat = self.wait_for_seat()?;
+        if self.is_failed() {
+            return Err(self.failed());
+        }
+        Ok(seat)
     }
 
     /// Whether a sync has failed: then the log takes no more writes until it is opened again.
@@ -192,6 +202,11 @@ impl Log {
     pub(super) fn failed(&self) -> Error {
         let message = "a sync of this log failed before; it must be opened again";
         Error::new(Kind::Io, message).in_file(&self.dir()).repeated()
+    }
+
+    fn half_changed(&self) -> Error {
+        let message = "a fault of this library left the log half changed; it must be opened again";
+        Error::new(Kind::Io, message).in_file(&self.dir())
     }
 
     pub(super) fn durable(&self) -> MutexGuard<'_, Durable> {

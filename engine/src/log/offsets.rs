@@ -14,25 +14,25 @@ use crate::state::LeaderEpochs;
 
 impl Log {
     /// Sets the high watermark, which may go back: to the log start when it lies before it, to the
-    /// log end when it lies behind. Gives what it is now.
+    /// log end when it lies behind. Gives what it is now. Waits for whoever is writing.
     ///
     /// # Errors
-    /// `InvalidArgument` for a negative offset; `Conflict` when another thread is writing.
+    /// `InvalidArgument` for a negative offset; `Closed`.
     pub fn update_high_watermark(&self, high_watermark: i64) -> Result<i64> {
         // spec: segments 6.1
         if high_watermark < 0 {
             let message = format!("a high watermark of {high_watermark} cannot be");
             return Err(Error::new(Kind::InvalidArgument, message));
         }
-        let mut seat = self.take_seat_anyway()?;
+        let mut seat = self.wait_for_seat()?;
         Ok(self.set_high_watermark(seat.writer()?, high_watermark))
     }
 
-    /// Raises the high watermark if `high_watermark` is above it; gives the old one if so.
+    /// Raises the high watermark if `high_watermark` is above it; gives the old one if so. Waits
+    /// for whoever is writing.
     ///
     /// # Errors
-    /// `InvalidArgument` for an offset behind the log end; `Conflict` when another thread is
-    /// writing.
+    /// `InvalidArgument` for an offset behind the log end; `Closed`.
     pub fn maybe_increment_high_watermark(&self, high_watermark: i64) -> Result<Option<i64>> {
         // spec: segments 6.1
         let end = self.log_end_offset();
@@ -41,7 +41,7 @@ impl Log {
                 format!("a high watermark of {high_watermark} is behind the log end {end}");
             return Err(Error::new(Kind::InvalidArgument, message));
         }
-        let mut seat = self.take_seat_anyway()?;
+        let mut seat = self.wait_for_seat()?;
         let old = self.high_watermark();
         if old >= high_watermark {
             return Ok(None);
@@ -106,12 +106,14 @@ impl Log {
     }
 
     /// Takes note that the batches from `start_offset` on are of a new leader epoch, as a leader
-    /// does when it becomes one. The checkpoint is durable when this returns.
+    /// does when it becomes one. Waits for whoever is writing; the checkpoint is durable when this
+    /// returns.
     ///
     /// # Errors
-    /// `InvalidArgument` for a negative epoch or offset; what writing the file fails with.
+    /// `InvalidArgument` for a negative epoch or offset; `Closed`; what writing the file fails
+    /// with.
     pub fn assign_epoch_start(&self, epoch: i32, start_offset: i64) -> Result<()> {
-        let seat = self.take_seat()?;
+        let seat = self.wait_to_write()?;
         self.change_epochs(|epochs| epochs.assign(epoch, start_offset).map(drop))?;
         drop(seat);
         self.save_epochs()
@@ -170,5 +172,42 @@ impl Log {
         }
         *saved = epochs;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::io::SimDisk;
+    use crate::log::{LogConfig, OpenOptions};
+
+    #[test]
+    fn what_moves_an_offset_waits_for_whoever_is_writing() {
+        let (disk, options) = (Arc::new(SimDisk::new()), OpenOptions::default());
+        let dir = Path::new("/orders-0");
+        let log = Log::open(disk, dir, LogConfig::default(), &options).unwrap();
+        let moves: [fn(&Log) -> Result<()>; 4] = [
+            |log| log.update_high_watermark(0).map(drop),
+            |log| log.maybe_increment_high_watermark(0).map(drop),
+            |log| log.maybe_increment_log_start_offset(0).map(drop),
+            |log| log.assign_epoch_start(3, 0),
+        ];
+        for waits in moves {
+            let seat = log.take_seat().unwrap();
+            thread::scope(|scope| {
+                let waiting = scope.spawn(|| waits(&log));
+                thread::sleep(Duration::from_millis(20));
+                assert!(!waiting.is_finished());
+                drop(seat);
+                waiting.join().unwrap().unwrap();
+            });
+        }
+        assert_eq!(log.latest_epoch(), Some(3));
     }
 }

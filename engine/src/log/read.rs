@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 use crate::index::AbortedTxn;
 use crate::io::{File, MapMode, MappedFile, cache};
 use crate::segment::handles::SealedPin;
-use crate::segment::{BatchPlace, Lease, LogSegment};
+use crate::segment::{BatchPlace, FileName, FileRole, Lease, LogSegment};
 use crate::sync::MutexGuard;
 
 /// How often a copy is tried again when the log is cut under it.
@@ -341,20 +341,27 @@ impl Log {
         Ok(Fetched { place, range, first_entry_incomplete, aborted })
     }
 
-    /// The same as [`locate`](Self::locate) with the bytes copied.
+    /// The same as [`locate`](Self::locate) with the bytes copied, all of them.
     ///
     /// # Errors
-    /// Those of [`locate`](Self::locate).
+    /// Those of [`locate`](Self::locate); `Corrupt` when the file is shorter than the log that it
+    /// holds, as when another process has cut it.
     pub fn read(&self, offset: i64, options: &FetchOptions) -> Result<FetchedBytes> {
-        let copy = |range: Option<&FileRange>| range.map_or(Ok(Vec::new()), FileRange::read);
-        let (Fetched { place, aborted, .. }, bytes) = self.copy(offset, options, copy)?;
+        let mut bytes = Vec::new();
+        let copy = |range: &FileRange| {
+            bytes = range.read()?;
+            Ok(bytes.len())
+        };
+        let (Fetched { place, aborted, .. }, size) = self.copy(offset, options, copy)?;
+        // What was copied before the log was cut is nothing.
+        bytes.truncate(size);
         Ok(FetchedBytes { place, bytes, aborted })
     }
 
     /// The same with the bytes copied into `buffer`; how many they are is the second of the answer.
     ///
     /// # Errors
-    /// Those of [`locate`](Self::locate); `Limit` when the first batch is given whole and is larger
+    /// Those of [`read`](Self::read); `Limit` when the first batch is given whole and is larger
     /// than the buffer.
     pub fn read_into(
         &self,
@@ -365,7 +372,6 @@ impl Log {
         let room = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
         let options = FetchOptions { max_bytes: options.max_bytes.min(room), ..*options };
         self.copy(offset, &options, |range| {
-            let Some(range) = range else { return Ok(0) };
             let size = usize::try_from(range.size_bytes()).unwrap_or(usize::MAX);
             let Some(buffer) = buffer.get_mut(..size) else {
                 return Err(Error::new(Kind::Limit, "the first batch is larger than the buffer"));
@@ -374,19 +380,30 @@ impl Log {
         })
     }
 
-    /// Looks up a range and copies it, again when the log is cut meanwhile.
-    fn copy<T>(
+    /// Looks up a range and copies it, again when the log is cut meanwhile; how many bytes it has.
+    fn copy(
         &self,
         offset: i64,
         options: &FetchOptions,
-        mut copy: impl FnMut(Option<&FileRange>) -> Result<T>,
-    ) -> Result<(Fetched, T)> {
+        mut copy: impl FnMut(&FileRange) -> Result<usize>,
+    ) -> Result<(Fetched, usize)> {
         for _ in 0..RETRIES_MAX {
             let fetched = self.locate(offset, options)?;
-            let copied = copy(fetched.range.as_ref())?;
-            if fetched.range.as_ref().is_none_or(FileRange::is_intact) {
-                return Ok((fetched, copied));
+            let Some(range) = &fetched.range else { return Ok((fetched, 0)) };
+            let copied = copy(range)?;
+            if !range.is_intact() {
+                continue;
             }
+            let size = u64::try_from(copied).unwrap_or(u64::MAX);
+            if size < range.size_bytes() {
+                let base_offset = fetched.place.segment_base_offset;
+                let file = FileName::live(base_offset, FileRole::Log).format();
+                let message = "the file is shorter than the log that it holds";
+                return Err(Error::corrupt(message)
+                    .in_file(&self.dir().join(file))
+                    .at_position(range.position().saturating_add(size)));
+            }
+            return Ok((fetched, copied));
         }
         Err(Error::new(Kind::Conflict, "the log is cut again and again while it is read"))
     }

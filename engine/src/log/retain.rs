@@ -10,12 +10,13 @@ use crate::segment::LogSegment;
 impl Log {
     /// Raises the log start to `offset`; `false` when it is there already. No bytes go: segments
     /// that lie before it go with the next [`delete_old_segments`](Self::delete_old_segments).
+    /// Waits for whoever is writing.
     ///
     /// # Errors
-    /// `OutOfRange` behind the high watermark; `Conflict`; `Closed`.
+    /// `OutOfRange` behind the high watermark; `Closed`.
     pub fn maybe_increment_log_start_offset(&self, offset: i64) -> Result<bool> {
         // spec: segments 6.3
-        let mut seat = self.take_seat()?;
+        let mut seat = self.wait_to_write()?;
         let writer = self.ready(&mut seat)?;
         let is_raised = self.increment_log_start(writer, offset)?;
         drop(seat);

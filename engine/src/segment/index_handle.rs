@@ -6,6 +6,7 @@
 //! can reach a look-up; appended ones go to the file with a flush or a resize.
 
 use std::path::Path;
+use std::sync::PoisonError;
 
 use crate::index::live::{LiveEntries, LiveEntry};
 use crate::index::{OffsetEntry, TimeEntry, entries::End, offset, time};
@@ -223,13 +224,12 @@ impl<E: HandleEntry> IndexHandle<E> {
         E::sanity_check(ends, self.base_offset(), stray)
     }
 
-    /// Lets go of the index: every call gives `Closed` from now on. What was not flushed is not
-    /// written.
-    pub fn close(&self) -> Result<()> {
-        let _writer = self.lock()?;
+    /// Lets go of the index once whoever is writing is done: every call gives `Closed` from now on.
+    /// What was not flushed is not written.
+    pub fn close(&self) {
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.entries.close();
         self.counters.is_closed.store(1, Ordering::Release);
-        Ok(())
     }
 
     fn lock(&self) -> Result<MutexGuard<'_, Writer<E>>> {

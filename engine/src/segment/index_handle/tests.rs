@@ -174,8 +174,8 @@ fn closed_and_read_only_handles_refuse_what_they_cannot_do() {
     assert_eq!(reading.lookup(50), at(46, 7));
     for (index, refused) in [(&reading, Kind::Conflict), (&index, Kind::Closed)] {
         if refused == Kind::Closed {
-            index.close().unwrap();
-            index.close().unwrap();
+            index.close();
+            index.close();
         }
         assert_eq!(kind(index.append(70, 1)), refused);
         assert_eq!(kind(index.truncate_to(0)), refused);
@@ -226,4 +226,19 @@ fn readers_find_whole_entries_while_others_are_removed_and_added() {
         }
         is_done.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn a_close_waits_for_whoever_is_writing() {
+    let disk = SimDisk::new();
+    let index = open(&disk, 80);
+    let writer = index.lock().unwrap();
+    std::thread::scope(|scope| {
+        let closing = scope.spawn(|| index.close());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(!closing.is_finished());
+        drop(writer);
+        closing.join().unwrap();
+    });
+    assert_eq!(kind(index.append(46, 7)), Kind::Closed);
 }

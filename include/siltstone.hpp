@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -51,6 +52,52 @@ template <typename Call> void check(Call &&call) {
     }
 }
 
+/// A text as C has it; one with a NUL within would be cut there.
+inline const char *text(const std::string &from) {
+    if (from.find('\0') != std::string::npos) {
+        silt_error_t error = no_error();
+        error.code = SILT_E_INVALID_ARGUMENT;
+        std::strncpy(error.message, "a text has a NUL within", sizeof error.message - 1);
+        throw Error(error);
+    }
+    return from.c_str();
+}
+
+/// A progress function that may throw: the call ends then, and throws the same.
+class Progress {
+public:
+    Progress(silt_progress_fn function, void *ctx) noexcept : function_(function), ctx_(ctx) {}
+
+    /// What the library is given, with this object as its context.
+    silt_progress_fn function() const noexcept { return function_ == nullptr ? nullptr : run; }
+
+    template <typename Call> void check(Call &&call) {
+        silt_error_t error = no_error();
+        const silt_status_t status = call(&error);
+        if (thrown_) {
+            std::rethrow_exception(thrown_);
+        }
+        if (status != SILT_OK) {
+            throw Error(error);
+        }
+    }
+
+private:
+    static std::int32_t run(void *it, std::uint64_t done, std::uint64_t total) noexcept {
+        Progress &progress = *static_cast<Progress *>(it);
+        try {
+            return progress.function_(progress.ctx_, done, total);
+        } catch (...) {
+            progress.thrown_ = std::current_exception();
+            return 1;
+        }
+    }
+
+    silt_progress_fn function_;
+    void *ctx_;
+    std::exception_ptr thrown_;
+};
+
 /// An array of as many items as a call has: it is asked for their number first.
 template <typename Item, typename Call> std::vector<Item> all(Call &&call) {
     std::vector<Item> items;
@@ -74,8 +121,10 @@ template <typename Item, typename Call> std::vector<Item> all(Call &&call) {
 template <typename Object, void (*Close)(Object *)> class Owner {
 public:
     Owner(Owner &&other) noexcept : it_(std::exchange(other.it_, nullptr)) {}
+    /// What was held until now is closed at once.
     Owner &operator=(Owner &&other) noexcept {
-        std::swap(it_, other.it_);
+        Owner taken(std::move(other));
+        std::swap(it_, taken.it_);
         return *this;
     }
     Owner(const Owner &) = delete;
@@ -93,14 +142,16 @@ protected:
 
 } // namespace detail
 
-/// Bytes of a log in an open file; releases its lease at its end.
+/// Bytes of a log in an open file; releases its lease at its end. What was moved from is empty.
 class Range {
 public:
-    Range() noexcept : range_{-1, 0, 0, 0, -1, -1, 0, 0, 0} {}
+    Range() noexcept : range_(nothing()) {}
     explicit Range(const silt_range_t &range) noexcept : range_(range) {}
-    Range(Range &&other) noexcept : range_(other.range_) { other.range_.lease = 0; }
+    Range(Range &&other) noexcept : range_(std::exchange(other.range_, nothing())) {}
+    /// The lease that was held until now is released at once.
     Range &operator=(Range &&other) noexcept {
-        std::swap(range_, other.range_);
+        Range taken(std::move(other));
+        std::swap(range_, taken.range_);
         return *this;
     }
     Range(const Range &) = delete;
@@ -117,6 +168,8 @@ public:
     const silt_range_t &get() const noexcept { return range_; }
 
 private:
+    static silt_range_t nothing() noexcept { return {-1, 0, 0, 0, -1, -1, 0, 0, 0}; }
+
     silt_range_t range_;
 };
 
@@ -126,7 +179,7 @@ public:
     /// Opens or makes one.
     explicit Log(const std::string &dir, const silt_log_options_t *options = nullptr) {
         detail::check([&](silt_error_t *error) {
-            return silt_log_open(dir.c_str(), options, &it_, error);
+            return silt_log_open(detail::text(dir), options, &it_, error);
         });
     }
     /// Takes one over.
@@ -383,8 +436,8 @@ public:
     Index(const std::string &path, std::uint32_t kind, std::int64_t base_offset,
           std::uint32_t max_size_bytes, std::uint32_t flags = 0) {
         detail::check([&](silt_error_t *error) {
-            return silt_index_open(path.c_str(), kind, base_offset, max_size_bytes, flags, &it_,
-                                   error);
+            return silt_index_open(detail::text(path), kind, base_offset, max_size_bytes, flags,
+                                   &it_, error);
         });
     }
 
@@ -430,7 +483,7 @@ public:
 
     void append_aborted(const std::string &path, const silt_aborted_entry_t &entry) {
         detail::check([&](silt_error_t *error) {
-            return silt_index_append_aborted(it_, path.c_str(), &entry, error);
+            return silt_index_append_aborted(it_, detail::text(path), &entry, error);
         });
     }
 
@@ -446,7 +499,7 @@ public:
 
     void truncate_to(const std::string &path, std::int64_t offset) {
         detail::check([&](silt_error_t *error) {
-            return silt_index_truncate_to(it_, path.c_str(), offset, error);
+            return silt_index_truncate_to(it_, detail::text(path), offset, error);
         });
     }
 
@@ -454,19 +507,19 @@ public:
     bool resize(const std::string &path, std::uint32_t size_bytes) {
         std::int32_t is_changed = 0;
         detail::check([&](silt_error_t *error) {
-            return silt_index_resize(it_, path.c_str(), size_bytes, &is_changed, error);
+            return silt_index_resize(it_, detail::text(path), size_bytes, &is_changed, error);
         });
         return is_changed != 0;
     }
 
     void trim(const std::string &path) {
         detail::check(
-            [&](silt_error_t *error) { return silt_index_trim(it_, path.c_str(), error); });
+            [&](silt_error_t *error) { return silt_index_trim(it_, detail::text(path), error); });
     }
 
     void flush(const std::string &path) {
         detail::check(
-            [&](silt_error_t *error) { return silt_index_flush(it_, path.c_str(), error); });
+            [&](silt_error_t *error) { return silt_index_flush(it_, detail::text(path), error); });
     }
 
     void sanity_check() const {
@@ -490,14 +543,21 @@ public:
 /// The log directories of a broker.
 class Engine : public detail::Owner<silt_engine_t, silt_engine_close> {
 public:
+    /// The progress function of the options may throw, which ends the opening.
     explicit Engine(const std::vector<std::string> &dirs, const silt_engine_options_t &options) {
         std::vector<const char *> paths;
         for (const std::string &dir : dirs) {
-            paths.push_back(dir.c_str());
+            paths.push_back(detail::text(dir));
         }
-        detail::check([&](silt_error_t *error) {
-            return silt_engine_open(paths.data(), static_cast<std::uint32_t>(paths.size()),
-                                    &options, &it_, error);
+        detail::Progress progress(options.progress, options.progress_ctx);
+        silt_engine_options_t own = options;
+        if (options.progress != nullptr) {
+            own.progress = progress.function();
+            own.progress_ctx = &progress;
+        }
+        progress.check([&](silt_error_t *error) {
+            return silt_engine_open(paths.data(), static_cast<std::uint32_t>(paths.size()), &own,
+                                    &it_, error);
         });
     }
 
@@ -513,7 +573,7 @@ public:
     Log log(const std::string &topic, std::int32_t partition) {
         silt_log_t *log = nullptr;
         detail::check([&](silt_error_t *error) {
-            return silt_engine_log(it_, topic.c_str(), partition, &log, error);
+            return silt_engine_log(it_, detail::text(topic), partition, &log, error);
         });
         return Log(log);
     }
@@ -522,20 +582,21 @@ public:
                    const silt_new_log_t &new_log) {
         silt_log_t *log = nullptr;
         detail::check([&](silt_error_t *error) {
-            return silt_engine_create_log(it_, topic.c_str(), partition, &new_log, &log, error);
+            return silt_engine_create_log(it_, detail::text(topic), partition, &new_log, &log,
+                                          error);
         });
         return Log(log);
     }
 
     void delete_log(const std::string &topic, std::int32_t partition, std::int64_t now_ms) {
         detail::check([&](silt_error_t *error) {
-            return silt_engine_delete_log(it_, topic.c_str(), partition, now_ms, error);
+            return silt_engine_delete_log(it_, detail::text(topic), partition, now_ms, error);
         });
     }
 
     void set_config(const std::string &topic, const std::vector<silt_config_t> &configs) {
         detail::check([&](silt_error_t *error) {
-            return silt_engine_set_config(it_, topic.c_str(), configs.data(),
+            return silt_engine_set_config(it_, detail::text(topic), configs.data(),
                                           static_cast<std::uint32_t>(configs.size()), error);
         });
     }
@@ -943,7 +1004,7 @@ public:
                  const silt_dir_options_t *options = nullptr) {
         std::vector<const char *> texts;
         for (const std::string &path : paths) {
-            texts.push_back(path.c_str());
+            texts.push_back(detail::text(path));
         }
         detail::check([&](silt_error_t *error) {
             return silt_dir_open(texts.data(), static_cast<std::uint32_t>(texts.size()), options,
@@ -957,21 +1018,24 @@ public:
                 silt_error_t *error) { return silt_dir_scan(it_, out, capacity, count, error); });
     }
 
-    /// What is wrong.
+    /// What is wrong. The progress function may throw, which ends the call.
     std::vector<silt_problem_t> verify(const silt_verify_options_t &options,
-                                       silt_progress_fn progress = nullptr, void *ctx = nullptr) {
-        detail::check([&](silt_error_t *error) {
-            return silt_dir_verify(it_, &options, progress, ctx, nullptr, error);
+                                       silt_progress_fn function = nullptr, void *ctx = nullptr) {
+        detail::Progress progress(function, ctx);
+        progress.check([&](silt_error_t *error) {
+            return silt_dir_verify(it_, &options, progress.function(), &progress, nullptr, error);
         });
         return problems();
     }
 
-    /// What came of each partition; without SILT_RECOVER_REPAIR what would.
+    /// What came of each partition; without SILT_RECOVER_REPAIR what would. The progress function
+    /// may throw, which ends the call.
     std::vector<silt_recovery_t> recover(const silt_recover_options_t &options,
-                                         silt_progress_fn progress = nullptr,
+                                         silt_progress_fn function = nullptr,
                                          void *ctx = nullptr) {
-        detail::check([&](silt_error_t *error) {
-            return silt_dir_recover(it_, &options, progress, ctx, error);
+        detail::Progress progress(function, ctx);
+        progress.check([&](silt_error_t *error) {
+            return silt_dir_recover(it_, &options, progress.function(), &progress, error);
         });
         return recoveries();
     }

@@ -3,6 +3,7 @@
 
 #include "check.h"
 
+#include <cerrno>
 #include <cstring>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ static void owns_what_it_opens(const std::string &home) {
 
     siltstone::Range range = log.locate(4, 4096, SILT_UP_TO_HIGH_WATERMARK);
     siltstone::Range moved(std::move(range));
+    CHECK(range.empty() && range.fd() == -1 && range.get().lease == 0);
     CHECK(!moved.empty() && moved.base_offset() == 4 && moved.is_intact());
     siltstone::Log other(std::move(log));
     other.truncate_to(2, 0);
@@ -39,6 +41,73 @@ static void owns_what_it_opens(const std::string &home) {
     other.stop();
     moved = siltstone::Range();
     CHECK(other.get() != nullptr && fd >= 0);
+    siltstone::Log next(home + "/wrapped-1");
+    other = std::move(next);
+    // The one that was held is closed, and not kept by the other.
+    CHECK(next.get() == nullptr && other.segments().size() == 1);
+    siltstone::Log &same = other;
+    other = std::move(same);
+    CHECK(other.get() != nullptr);
+}
+
+static void releases_what_is_replaced(const std::string &home) {
+    siltstone::Log log(home + "/replaced-0");
+    unsigned char bytes[256];
+    silt_append_t request = SILT_APPEND_INIT;
+    log.append_leader(bytes, make_batch(bytes, 0, 1000, -1, 0, 40), request);
+    siltstone::Range first = log.locate(0, 4096, SILT_UP_TO_LOG_END);
+    const int fd = first.fd();
+    CHECK(fd >= 0);
+    siltstone::Log other(home + "/replaced-1");
+    log = std::move(other);
+    siltstone::Range none;
+    first = std::move(none);
+    CHECK(first.empty() && none.empty());
+    CHECK(pread(fd, bytes, 1, 0) == -1 && errno == EBADF);
+}
+
+static void cuts_no_text_at_a_nul(const std::string &home) {
+    const std::string name("/nul-0\0x", 8);
+    try {
+        siltstone::Log log(home + name);
+        CHECK(false);
+    } catch (const siltstone::Error &error) {
+        CHECK(error.code() == SILT_E_INVALID_ARGUMENT);
+    }
+    CHECK(access((home + "/nul-0").c_str(), F_OK) == -1);
+}
+
+static std::int32_t throws_a_number(void *ctx, std::uint64_t, std::uint64_t) {
+    throw *static_cast<int *>(ctx);
+}
+
+// What a progress function throws comes out of the call, and the object is as before.
+static void lets_progress_functions_throw(const std::string &home) {
+    CHECK(mkdir((home + "/thrown").c_str(), 0755) == 0);
+    { siltstone::Log log(home + "/thrown/orders-0"); }
+    siltstone::Dir dir({home + "/thrown"});
+    silt_verify_options_t verify = SILT_VERIFY_OPTIONS_INIT;
+    silt_recover_options_t recover = SILT_RECOVER_OPTIONS_INIT;
+    silt_engine_options_t open = SILT_ENGINE_OPTIONS_INIT;
+    int number = 42;
+    open.progress = throws_a_number;
+    open.progress_ctx = &number;
+    int caught = 0;
+    for (int call = 0; call < 3; call++) {
+        try {
+            if (call == 0) {
+                static_cast<void>(dir.verify(verify, throws_a_number, &number));
+            } else if (call == 1) {
+                static_cast<void>(dir.recover(recover, throws_a_number, &number));
+            } else {
+                siltstone::Engine engine({home + "/thrown"}, open);
+            }
+        } catch (int thrown) {
+            caught += thrown;
+        }
+    }
+    CHECK(caught == 3 * 42);
+    CHECK(dir.recover(recover).size() == 1);
 }
 
 static void reads_and_cuts_at_both_ends(const std::string &home) {
@@ -431,6 +500,9 @@ static void repairs_directories(const std::string &home) {
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     owns_what_it_opens(argv[1]);
+    releases_what_is_replaced(argv[1]);
+    cuts_no_text_at_a_nul(argv[1]);
+    lets_progress_functions_throw(argv[1]);
     reads_and_cuts_at_both_ends(argv[1]);
     begins_and_ends_transactions(argv[1]);
     works_on_many_logs_at_once(argv[1]);

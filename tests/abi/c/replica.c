@@ -115,6 +115,8 @@ static void a_follower_waits_fails_and_asks(void) {
     action = step(&follower, &state, &failed, SILT_ACTION_DELAY);
     CHECK(action.reason == SILT_REASON_INVALID_RECORDS);
     failed = event_of(SILT_EVENT_QUERY_FAILED);
+    step(&follower, &state, &failed, SILT_ACTION_IGNORE);
+    failed.leader_epoch = 5;
     action = step(&follower, &state, &failed, SILT_ACTION_DELAY);
     CHECK(action.reason == SILT_REASON_QUERY_FAILED);
 }

@@ -36,7 +36,9 @@
  *     object              calls at the same time
  *     ------------------  -----------------------------------------------------------------
  *     silt_log_t          any number of readers; one that writes (append, roll, truncate, retain),
- *                         a second one gets SILT_E_CONFLICT and nothing happens
+ *                         a second one gets SILT_E_CONFLICT and nothing happens;
+ *                         silt_log_set_high_watermark, silt_log_advance_start and
+ *                         silt_log_assign_epoch wait for the one that writes instead
  *     silt_engine_t       any
  *     silt_index_t        any number of look-ups; one that writes, as above
  *     silt_ring_t         any that submit, and one that polls
@@ -64,7 +66,8 @@
  * A struct that begins with struct_size is made by its _INIT macro. Structs only grow at their end,
  * and 0 is the default of every field that is added: a caller of an older header works with a newer
  * library, and a newer caller with an older library is told SILT_E_UNSUPPORTED when it asks for what
- * that library does not know. Codes keep their numbers for ever.
+ * that library does not know. Codes keep their numbers for ever. No struct will have more than 4096
+ * bytes: a larger struct_size, as one that was never set may be, is SILT_E_INVALID_ARGUMENT.
  */
 #ifndef SILTSTONE_H
 #define SILTSTONE_H
@@ -113,7 +116,7 @@ enum {
     SILT_E_CLOSED = -9,           /* the object is closed */
     SILT_E_CANCELLED = -10,       /* the caller cancelled */
     SILT_E_SHORT_BUFFER = -11,    /* the array is too small; the count that is needed was set */
-    SILT_E_BUG = -12,             /* a fault of the library; the object cannot be used any more */
+    SILT_E_BUG = -12,             /* a fault of the library; no object of the call can be used more */
     SILT_E_FORKED = -13           /* the object belongs to the parent process */
 };
 
@@ -150,7 +153,9 @@ typedef struct silt_error {
 /*
  * Hears how far a long call is: about fifty times a second, on the thread that called; the work is
  * done by others meanwhile, which end with the call. Anything but 0 ends the call with
- * SILT_E_CANCELLED, and is detail_code of the error.
+ * SILT_E_CANCELLED, and is detail_code of the error. The function must return: what leaves it by an
+ * exception or longjmp would leave those others at work (siltstone.hpp lets it throw). SILT_E_IO
+ * with os_errno where the system has no thread for the work.
  */
 typedef int32_t (*silt_progress_fn)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
 
@@ -331,14 +336,17 @@ typedef struct silt_log_options {
  * Opens the log of a partition directory such as ".../orders-0"; a directory that is missing is
  * made, its parent must be there. NULL options: the defaults, after a clean stop.
  * Errors: SILT_E_INVALID_ARGUMENT for a name that is no partition's or a setting that Kafka would
- * refuse; SILT_E_CONFLICT for another topic id; SILT_E_CORRUPT, SILT_E_IO.
+ * refuse; SILT_E_CONFLICT for another topic id, and while a log of this directory that this process
+ * has opened is neither stopped nor closed (other processes, and logs of an engine, are not looked
+ * for); SILT_E_CORRUPT, SILT_E_IO.
  */
 SILT_API silt_status_t silt_log_open(const char *dir, const silt_log_options_t *options,
                                      silt_log_t **log, silt_error_t *err);
 
 /*
  * Ends a log as a clean stop does: makes it durable and writes its snapshot. Then every call on it
- * but silt_log_close gives SILT_E_CLOSED. Not for logs of an engine, which stops them itself.
+ * but silt_log_close gives SILT_E_CLOSED. SILT_E_CONFLICT for a log of an engine, which stops it
+ * itself.
  */
 SILT_API silt_status_t silt_log_stop(silt_log_t *log, silt_error_t *err);
 
@@ -601,6 +609,7 @@ SILT_API silt_status_t silt_leases_release(const uint64_t *leases, uint32_t coun
 /*
  * Copies what a fetch gives into `bytes`, at most `capacity` and `max_bytes` of it. *out is as
  * silt_locate has it, with no file and no lease; its size_bytes is what was copied.
+ * SILT_E_CORRUPT where the file is shorter than the log, as when another process has cut it.
  */
 SILT_API silt_status_t silt_log_read(const silt_fetch_t *fetch, void *bytes, uint64_t capacity,
                                      silt_range_t *out, silt_error_t *err);
@@ -621,9 +630,9 @@ SILT_API silt_status_t silt_log_aborted(const silt_log_t *log, int64_t from, int
  * for nobody, and nothing that happens to the file reaches them. No descriptor is held. The host
  * may rename the file at any time: what touches it takes the path that it has now.
  *
- * Unlike with other objects, silt_index_shut may be called while other threads use the index: they
- * get SILT_E_CLOSED from then on. silt_index_close gives the object back, as ever when nobody uses
- * it any more.
+ * Unlike with other objects, silt_index_shut may be called while other threads use the index: it
+ * waits for one that writes, and they get SILT_E_CLOSED from then on. silt_index_close gives the
+ * object back, as ever when nobody uses it any more.
  */
 typedef struct silt_index silt_index_t;
 
@@ -840,7 +849,7 @@ SILT_API silt_status_t silt_locate_within(const silt_fetch_t *fetches, uint32_t 
  *     }
  *
  * Logs that an engine gives are objects of their own, each closed by silt_log_close, before or
- * after the engine. silt_log_stop is not for them.
+ * after the engine. silt_log_stop refuses them.
  */
 typedef struct silt_engine silt_engine_t;
 
@@ -865,7 +874,7 @@ typedef struct silt_engine_options {
     uint32_t topic_config_count;
     const char *cluster_id; /* whose the directories must be; NULL: not looked at */
     int32_t node_id;        /* the same, with a cluster_id */
-    uint32_t threads;       /* to load with; 0 and 1: the caller's own */
+    uint32_t threads;       /* to load with, at most 1024; 0 and 1: the caller's own */
     int64_t now_ms;
     uint32_t io;             /* SILT_IO_ */
     uint32_t open_files_max; /* 0: 10,000 */
@@ -891,9 +900,9 @@ SILT_API silt_status_t silt_engine_open(const char *const *dirs, uint32_t dir_co
 /*
  * Ends an engine as a clean stop does: makes all logs durable, writes checkpoints and marks each
  * directory of which every log was opened and closed without an error; *clean_dirs, which may be
- * NULL, gets their number. `broker_epoch` is -1 for none. Work that was handed out is void, and
- * every other call on the engine and its logs but the closing ones gives SILT_E_CLOSED, also after
- * an error.
+ * NULL, gets their number. `broker_epoch` is -1 for none, `threads` are at most 1024. Work that was
+ * handed out is void, and every other call on the engine and its logs but the closing ones gives
+ * SILT_E_CLOSED, also after an error.
  */
 SILT_API silt_status_t silt_engine_stop(silt_engine_t *engine, int64_t broker_epoch,
                                         uint32_t threads, uint32_t *clean_dirs, silt_error_t *err);
@@ -1030,7 +1039,9 @@ SILT_API silt_status_t silt_engine_stats(silt_engine_t *engine, silt_engine_stat
  *
  * silt_ring_fd is readable as long as something waits: give it to epoll or another selector. Any
  * thread may submit; one polls, a second one gets SILT_E_CONFLICT. A log may be closed while its
- * operations wait. What waits when the ring is closed is not run.
+ * operations wait: their answer is SILT_E_CLOSED, and those that run have the log to their end. Of
+ * appends that wait together, those that share bytes are SILT_E_INVALID_ARGUMENT. What waits when
+ * the ring is closed is not run.
  */
 typedef struct silt_ring silt_ring_t;
 
@@ -1373,7 +1384,7 @@ typedef struct silt_rebuild {
 
 typedef struct silt_rebuild_options {
     uint32_t struct_size;
-    uint32_t threads;          /* 0 and 1: the caller's own; more are there for this call alone */
+    uint32_t threads;          /* at most 1024, for this call alone; 0 and 1: the caller's own */
     const char *store_dir;     /* the folder that stands for the object store */
     const char *prefix;        /* of all names; NULL: that of Kafka's LocalTieredStorage */
     uint64_t held_bytes_max;   /* of objects at once; 0: 256 MiB */
@@ -1901,7 +1912,7 @@ typedef struct silt_verify_options {
     uint32_t struct_size;
     uint32_t flags;   /* SILT_VERIFY_ */
     int64_t now_ms;   /* 0: no timestamp lies in the future */
-    uint32_t threads; /* 0: 1 */
+    uint32_t threads; /* 0: 1; at most 1024 */
     uint32_t reserved;
 } silt_verify_options_t;
 
@@ -1941,7 +1952,7 @@ typedef struct silt_recover_options {
     const char *quarantine; /* where refused partitions are moved; NULL: they stay */
     const silt_topic_settings_t *topics;
     uint32_t topic_count;
-    uint32_t threads; /* 0: 1 */
+    uint32_t threads; /* 0: 1; at most 1024 */
     int64_t producer_expiration_ms; /* 0: a day */
 } silt_recover_options_t;
 
@@ -1959,7 +1970,8 @@ SILT_API silt_status_t silt_dir_recover(const silt_dir_t *dir,
                                         silt_progress_fn progress, void *ctx, silt_error_t *err);
 
 /* The same without a function: each call does one log directory, and *dirs_left, which may be NULL,
- * says how many are left. 0: the next call begins anew. */
+ * says how many are left. 0: the next call begins anew. A step that fails tells nothing; the next
+ * call does its directory again. */
 SILT_API silt_status_t silt_dir_recover_step(const silt_dir_t *dir,
                                              const silt_recover_options_t *options,
                                              uint32_t *dirs_left, silt_error_t *err);

@@ -21,8 +21,8 @@ use crate::error::{CLOSED, Failure, Outcome, SiltError, Status, guard, invalid};
 use crate::handle::{Handle, Object, close, on};
 use crate::log::{LogObject, disk, pairs};
 use crate::memory::{
-    check_place, check_struct, fill, items_of, items_of_mut, path, read_struct, text, u32_of,
-    write_if_wanted, write_plain, write_struct, write_text,
+    check_place, check_struct, fill, items_of, items_of_mut, path, read_struct, text, threads_of,
+    u32_of, write_if_wanted, write_plain, write_struct, write_text,
 };
 use crate::types::{
     Config, EngineOptions as COptions, EngineStats, NewLog as CNewLog, Partition, TopicConfig, Work,
@@ -145,7 +145,7 @@ unsafe fn open(dirs: &[PathBuf], options: &COptions) -> Outcome<EngineObject> {
     };
     open.identity = identity.as_ref();
     open.keep_lost = options.flags & KEEP_LOST != 0;
-    open.threads = usize::try_from(options.threads).unwrap_or(1).max(1);
+    open.threads = threads_of(options.threads)?;
     if options.open_files_max != 0 {
         open.open_files_max = usize::try_from(options.open_files_max).unwrap_or(usize::MAX);
     }
@@ -237,7 +237,7 @@ const NO_PLACE: &str = "the place for the log is NULL or not aligned";
 unsafe fn give(log: Arc<Log>, to: *mut *mut Handle<LogObject>) -> Outcome<()> {
     check_place(to, NO_PLACE)?;
     // SAFETY: not NULL, and aligned.
-    unsafe { write_plain(to, Handle::give(LogObject::new(log))) }
+    unsafe { write_plain(to, Handle::give(LogObject::of_engine(log))) }
 }
 
 engine_function! {
@@ -434,11 +434,11 @@ engine_function! {
 
 engine_function! {
     fn silt_engine_stop(broker_epoch: i64, threads: u32, clean_dirs: *mut u32) |it| {
+        let threads = threads_of(threads)?;
         if it.is_stopped.swap(true, Ordering::AcqRel) {
             return Err(Failure::Call(CLOSED, "the engine was stopped"));
         }
         it.work().clear();
-        let threads = usize::try_from(threads).unwrap_or(1).max(1);
         let report = it.engine.close(broker_epoch, threads);
         let clean = report.dirs.iter().filter(|dir| dir.is_clean).count();
         // SAFETY: the caller's number, or NULL.

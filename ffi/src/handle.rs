@@ -112,6 +112,17 @@ pub fn try_hold<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
+/// Has an object of no more use than to be closed, as a call that panicked had it in hand.
+///
+/// # Safety
+/// That of [`Handle::get`].
+pub unsafe fn poison<T: Object>(handle: *const Handle<T>) {
+    // SAFETY: the caller's promise.
+    if let Ok(handle) = unsafe { Handle::<T>::look(handle) } {
+        handle.is_poisoned.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Runs a function on an object, which is poisoned when that panics.
 ///
 /// # Safety
@@ -123,9 +134,7 @@ pub unsafe fn on<'a, T: Object + 'a>(
 ) -> Status {
     let poison = || {
         // SAFETY: the caller's promise.
-        if let Ok(handle) = unsafe { Handle::<T>::look(handle) } {
-            handle.is_poisoned.store(true, Ordering::Relaxed);
-        }
+        unsafe { poison(handle) };
     };
     let run = || {
         // SAFETY: the caller's promise.

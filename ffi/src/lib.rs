@@ -9,6 +9,7 @@
 #![allow(clippy::missing_safety_doc)]
 
 mod bytes;
+mod claim;
 mod dir;
 mod engine;
 mod error;

@@ -1,6 +1,7 @@
 //! One partition.
 
 use std::ffi::c_char;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +15,8 @@ use engine::state::live::VerificationGuard;
 use engine::uuid::Uuid;
 use engine::{Error, Kind};
 
-use crate::error::{CLOSED, Failure, Outcome, SiltError, Status, guard, invalid};
+use crate::claim::Claim;
+use crate::error::{CLOSED, CONFLICT, Failure, Outcome, SiltError, Status, guard, invalid};
 use crate::handle::{Handle, Object, close, on, try_hold};
 use crate::memory::{
     Growing, bytes_of, check_place, check_struct, fill, flags_of, items_of, items_of_mut, path,
@@ -24,9 +26,46 @@ use crate::types::{Append, Appended, Config, Epoch, LogOptions, Offsets, Segment
 
 /// What is behind a `silt_log_t`.
 pub struct LogObject {
-    pub log: Arc<Log>,
+    /// Its own: an operation that waits finds it gone when the object is closed.
+    pub log: Arc<OpenLog>,
     /// Memory of whoever appends as a leader.
     pub scratch: Mutex<AppendScratch>,
+}
+
+/// A log of an engine, or one that was opened by itself.
+pub struct OpenLog {
+    pub log: Arc<Log>,
+    /// Of one that was opened by itself. Dropped behind the log: then others may open it.
+    claim: Option<Claim>,
+}
+
+impl Deref for OpenLog {
+    type Target = Log;
+
+    fn deref(&self) -> &Log {
+        &self.log
+    }
+}
+
+impl OpenLog {
+    fn stop(&self) -> Outcome<()> {
+        let Some(claim) = &self.claim else {
+            return Err(Failure::Call(CONFLICT, "an engine stops its logs itself"));
+        };
+        let outcome = self.log.close();
+        if self.log.is_closed() {
+            claim.release();
+        }
+        Ok(outcome?)
+    }
+}
+
+/// More memory than that is given back behind the append that took it.
+const SCRATCH_SIZE_MAX: usize = 1 << 20;
+
+/// Gives back what an append has taken far above the usual.
+pub fn shrink(scratch: &mut AppendScratch) {
+    scratch.shrink_to(SCRATCH_SIZE_MAX);
 }
 
 impl Object for LogObject {
@@ -34,8 +73,9 @@ impl Object for LogObject {
 }
 
 impl LogObject {
-    pub fn new(log: Arc<Log>) -> Self {
-        LogObject { log, scratch: Mutex::default() }
+    /// A log of an engine.
+    pub fn of_engine(log: Arc<Log>) -> Self {
+        LogObject { log: Arc::new(OpenLog { log, claim: None }), scratch: Mutex::default() }
     }
 }
 
@@ -155,7 +195,10 @@ unsafe fn open(dir: &Path, options: &LogOptions) -> Outcome<LogObject> {
             _ => return invalid("producer_expiration_ms is negative"),
         },
     };
-    Ok(LogObject::new(Arc::new(Log::open(disk(options.io)?, dir, config, &open)?)))
+    let storage = disk(options.io)?;
+    let claim = Some(Claim::take(dir)?);
+    let log = Arc::new(Log::open(storage, dir, config, &open)?);
+    Ok(LogObject { log: Arc::new(OpenLog { log, claim }), scratch: Mutex::default() })
 }
 
 /// See the header.
@@ -185,7 +228,7 @@ pub unsafe extern "C" fn silt_log_open(
 }
 
 log_function! {
-    fn silt_log_stop() |it| Ok(it.log.close()?)
+    fn silt_log_stop() |it| it.log.stop()
 }
 
 /// See the header.
@@ -244,7 +287,9 @@ log_function! {
             let message = "another thread is writing to this log";
             return Err(Error::new(Kind::Conflict, message).in_file(&it.log.dir()).into());
         };
-        let info = it.log.append_as_leader(records, &append, &mut scratch)?;
+        let outcome = it.log.append_as_leader(records, &append, &mut scratch);
+        shrink(&mut scratch);
+        let info = outcome?;
         // SAFETY: a struct of the header.
         unsafe { write_struct(out, &appended(&info)) }
     }

@@ -5,9 +5,9 @@ use engine::log::{
     locate_many,
 };
 
-use crate::error::{Failure, OK, Outcome, SiltError, Status, guard, invalid};
-use crate::handle::try_hold;
-use crate::log::{LogObject, appended, leader_append, open_log};
+use crate::error::{Failure, OK, Outcome, SiltError, Status, guard_or, invalid};
+use crate::handle::{poison, try_hold};
+use crate::log::{LogObject, appended, leader_append, open_log, shrink};
 use crate::memory::{Columns, columns_of, items_of, items_of_mut};
 use crate::read::{NOTHING, options, tell};
 use crate::types::{Append, AppendItem, AppendResult, Fetch, Range};
@@ -35,14 +35,29 @@ pub fn append_as(is_follower: bool, append: &Append) -> Outcome<AppendAs> {
     }
 }
 
-/// Whether records at these addresses, of these sizes, share bytes, which are changed in place.
-pub fn overlap(records: impl Iterator<Item = (usize, u64)>) -> bool {
-    let mut places: Vec<(usize, u64)> = records.filter(|(_, size)| *size > 0).collect();
+/// The numbers, rising, of the records at these addresses and of these sizes that share bytes with
+/// others: they are changed in place.
+pub fn overlapping(records: impl Iterator<Item = (usize, u64)>) -> Vec<usize> {
+    let places = records.enumerate().filter(|(_, (_, size))| *size > 0);
+    let mut places: Vec<(u64, u64, usize)> = places
+        .filter_map(|(number, (address, size))| Some((u64::try_from(address).ok()?, size, number)))
+        .collect();
     places.sort_unstable();
-    places.windows(2).any(|pair| match pair {
-        [(first, size), (second, _)] => u64::try_from(second - first).is_ok_and(|gap| gap < *size),
-        _ => false,
-    })
+    let mut found = Vec::new();
+    // What reaches furthest of those before.
+    let (mut end, mut owner) = (0, 0);
+    for (address, size, number) in places {
+        if address < end {
+            found.extend([owner, number]);
+        }
+        let its_end = address.saturating_add(size);
+        if its_end > end {
+            (end, owner) = (its_end, number);
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 /// What an item appends to, and how.
@@ -93,7 +108,8 @@ unsafe fn append_items(
     (items, results, statuses): Columns<'_, AppendItem, AppendResult>,
     verifications: &[u64],
 ) -> Outcome<()> {
-    if overlap(items.iter().map(|item| (item.records.addr(), item.size_bytes))) {
+    let records = items.iter().map(|item| (item.records.addr(), item.size_bytes));
+    if !overlapping(records).is_empty() {
         return invalid("the records of two items share bytes");
     }
     let mut requests = Vec::with_capacity(items.len());
@@ -120,6 +136,7 @@ unsafe fn append_items(
     let mut held = objects.first().and_then(|object| try_hold(&object.scratch));
     let scratch = held.as_deref_mut().unwrap_or(&mut own);
     let mut answers = append_many(&mut requests, scratch).into_iter();
+    shrink(scratch);
     for (result_of, status) in results.iter_mut().zip(statuses) {
         if *status == OK
             && let Some(answer) = answers.next()
@@ -128,6 +145,30 @@ unsafe fn append_items(
         }
     }
     Ok(())
+}
+
+/// Poisons the logs of items that a call panicked on.
+///
+/// # Safety
+/// The items are as the header says.
+unsafe fn poison_items(items: *const AppendItem, count: u32) {
+    // SAFETY: the caller's array.
+    for item in unsafe { items_of(items, u64::from(count)) }.into_iter().flatten() {
+        // SAFETY: an object of the caller's.
+        unsafe { poison(item.log) };
+    }
+}
+
+/// Poisons the logs of fetches that a call panicked on.
+///
+/// # Safety
+/// The fetches are as the header says.
+pub unsafe fn poison_fetches(fetches: *const Fetch, count: u32) {
+    // SAFETY: the caller's array.
+    for fetch in unsafe { items_of(fetches, u64::from(count)) }.into_iter().flatten() {
+        // SAFETY: an object of the caller's.
+        unsafe { poison(fetch.log) };
+    }
 }
 
 /// See the header.
@@ -145,8 +186,10 @@ pub unsafe extern "C" fn silt_append_many(
         // SAFETY: the caller's items.
         unsafe { append_items(columns, &[]) }
     };
+    // SAFETY: the caller's items.
+    let poison = || unsafe { poison_items(items, count) };
     // SAFETY: a struct of the header, or NULL.
-    unsafe { guard(err, body) }
+    unsafe { guard_or(err, poison, body) }
 }
 
 /// See the header.
@@ -167,8 +210,10 @@ pub unsafe extern "C" fn silt_append_many_verified(
         // SAFETY: the caller's items.
         unsafe { append_items(columns, verifications) }
     };
+    // SAFETY: the caller's items.
+    let poison = || unsafe { poison_items(items, count) };
     // SAFETY: a struct of the header, or NULL.
-    unsafe { guard(err, body) }
+    unsafe { guard_or(err, poison, body) }
 }
 
 /// See the header.
@@ -213,6 +258,8 @@ pub unsafe extern "C" fn silt_locate_within(
         }
         Ok(())
     };
+    // SAFETY: the caller's fetches.
+    let poison = || unsafe { poison_fetches(fetches, count) };
     // SAFETY: a struct of the header, or NULL.
-    unsafe { guard(err, body) }
+    unsafe { guard_or(err, poison, body) }
 }

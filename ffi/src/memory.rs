@@ -19,6 +19,9 @@ pub unsafe trait Growing: Copy {
     const FIRST_SIZE: usize;
 }
 
+/// No struct is larger: a size above that is that of a struct that nobody has filled.
+pub const STRUCT_SIZE_MAX: usize = 4096;
+
 /// The size that the caller says a struct has.
 ///
 /// # Safety
@@ -33,8 +36,8 @@ unsafe fn size_at<T: Growing>(at: *const T) -> Outcome<usize> {
     // SAFETY: not NULL and aligned; the size is the first field.
     let size = unsafe { at.cast::<u32>().read() };
     match usize::try_from(size) {
-        Ok(size) if size >= T::FIRST_SIZE => Ok(size),
-        _ => invalid("struct_size is too small: was the struct made by its _INIT macro?"),
+        Ok(size) if (T::FIRST_SIZE..=STRUCT_SIZE_MAX).contains(&size) => Ok(size),
+        _ => invalid("struct_size is none of the struct: was it made by its _INIT macro?"),
     }
 }
 
@@ -260,6 +263,17 @@ pub fn check_place<T>(to: *mut T, why_not: &'static str) -> Outcome<()> {
     match to.is_null() || !to.is_aligned() {
         true => invalid(why_not),
         false => Ok(()),
+    }
+}
+
+/// More threads than that are asked for by mistake.
+const THREADS_MAX: u32 = 1024;
+
+/// On how many threads the caller wants a call to work; 0 is the caller's own, too.
+pub fn threads_of(threads: u32) -> Outcome<usize> {
+    match usize::try_from(threads) {
+        Ok(count) if threads <= THREADS_MAX => Ok(count.max(1)),
+        _ => invalid("more than 1024 threads"),
     }
 }
 

@@ -6,8 +6,11 @@ use engine::Kind;
 use engine::index::AbortedTxn;
 use engine::log::{FetchOptions, Fetched, FileRange, Isolation, Log, RangeLease};
 
-use crate::error::{Failure, OK, Outcome, SHORT_BUFFER, SiltError, Status, fits, guard, invalid};
+use crate::error::{
+    Failure, OK, Outcome, SHORT_BUFFER, SiltError, Status, fits, guard, guard_or, invalid,
+};
 use crate::log::{log_function, open_log};
+use crate::many::poison_fetches;
 use crate::memory::{
     columns_of, fill, items_of, items_of_mut, read_plain, u32_of, u64_of, write_plain,
 };
@@ -137,8 +140,10 @@ pub unsafe extern "C" fn silt_locate(
         }
         Ok(())
     };
+    // SAFETY: the caller's fetches.
+    let poison = || unsafe { poison_fetches(fetches, count) };
     // SAFETY: a struct of the header, or NULL.
-    unsafe { guard(err, body) }
+    unsafe { guard_or(err, poison, body) }
 }
 
 /// The lease behind its number.
@@ -220,8 +225,10 @@ pub unsafe extern "C" fn silt_log_read(
         unsafe { write_plain(out, range)? };
         fits(is_all, "not all aborted transactions fit")
     };
+    // SAFETY: the caller's fetches.
+    let poison = || unsafe { poison_fetches(fetch, 1) };
     // SAFETY: a struct of the header, or NULL.
-    unsafe { guard(err, body) }
+    unsafe { guard_or(err, poison, body) }
 }
 
 log_function! {

@@ -7,15 +7,15 @@
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use engine::log::{AppendAs, AppendRequest, AppendScratch, Log, append_many};
+use engine::log::{AppendAs, AppendRequest, AppendScratch, append_many};
 use engine::{Error, Kind};
 
-use crate::error::{Failure, OK, Outcome, SiltError, Status, fits, guard, invalid};
+use crate::error::{CLOSED, Failure, OK, Outcome, SiltError, Status, fits, guard, invalid};
 use crate::handle::{Handle, Object, close, object_function, try_hold};
-use crate::log::open_log;
-use crate::many::{append_as, overlap};
+use crate::log::{OpenLog, open_log, shrink};
+use crate::many::{append_as, overlapping};
 use crate::memory::{check_place, items_of, items_of_mut, u32_of, write_plain};
 use crate::read::{NOTHING, options, read, tell};
 use crate::types::{Append, Done, Fetch, Op};
@@ -44,10 +44,10 @@ impl Object for RingObject {
     const MAGIC: u64 = 0x7369_6c74_5f72_696e;
 }
 
-/// An operation that was submitted. Its log stays though the caller closes it.
+/// An operation that was submitted. Its log is gone when the caller has closed it meanwhile.
 struct Waiting {
     op: OpPointer,
-    log: Outcome<Arc<Log>>,
+    log: Outcome<Weak<OpenLog>>,
 }
 
 struct OpPointer(*const Op);
@@ -142,7 +142,7 @@ object_function! {
         let waiting = ops.iter().map(|op| Waiting {
             op: OpPointer(op),
             // SAFETY: an object of the caller's.
-            log: unsafe { open_log(op.log) }.map(|object| Arc::clone(&object.log)),
+            log: unsafe { open_log(op.log) }.map(|object| Arc::downgrade(&object.log)),
         });
         let mut queue = it.queue();
         queue.extend(waiting);
@@ -174,6 +174,7 @@ object_function! {
         unsafe { write_plain(count, u32_of(taken.len()))? };
         // SAFETY: operations of the caller's, which it leaves alone until they are done.
         unsafe { run(taken, slots, &mut scratch) };
+        shrink(&mut scratch);
         Ok(())
     }
 }
@@ -181,7 +182,7 @@ object_function! {
 /// An operation with its log, and where its answer goes.
 struct Running<'a> {
     op: &'a Op,
-    log: Outcome<Arc<Log>>,
+    log: Outcome<Weak<OpenLog>>,
     done: &'a mut Done,
 }
 
@@ -232,8 +233,10 @@ impl Running<'_> {
         }
     }
 
-    fn log(&mut self) -> Outcome<Arc<Log>> {
-        std::mem::replace(&mut self.log, invalid("the operation was run"))
+    /// The log, which stays open until the operation has run.
+    fn log(&mut self) -> Outcome<Arc<OpenLog>> {
+        let log = std::mem::replace(&mut self.log, invalid("the operation was run"))?;
+        log.upgrade().ok_or(Failure::Call(CLOSED, "the log was closed"))
     }
 
     fn fetch(&self) -> Outcome<Fetch> {
@@ -303,7 +306,7 @@ fn append_of(op: &Op) -> Outcome<AppendAs> {
 
 /// An append whose operation can be read.
 struct Appending<'a> {
-    log: Arc<Log>,
+    log: Arc<OpenLog>,
     how: AppendAs,
     records: &'a mut [u8],
 }
@@ -314,14 +317,14 @@ struct Appending<'a> {
 /// That of [`run`].
 unsafe fn append(group: &mut [Running<'_>], scratch: &mut AppendScratch) {
     let records = group.iter().map(|one| (one.op.bytes.addr(), one.op.size_bytes));
-    if overlap(records) {
-        let why = "the records of two operations share bytes";
-        group.iter_mut().for_each(|one| one.end(invalid(why)));
-        return;
-    }
+    let mut shared = overlapping(records).into_iter().peekable();
     let mut appends: Vec<Option<Appending<'_>>> = Vec::with_capacity(group.len());
-    for one in &mut *group {
+    for (number, one) in group.iter_mut().enumerate() {
+        let is_shared = shared.next_if_eq(&number).is_some();
         let found = one.log().and_then(|log| {
+            if is_shared {
+                return invalid("the records of two operations share bytes");
+            }
             let how = append_of(one.op)?;
             // SAFETY: the caller's bytes, which no other operation has.
             let records = unsafe { items_of_mut(one.op.bytes.cast(), one.op.size_bytes)? };
@@ -335,7 +338,8 @@ unsafe fn append(group: &mut [Running<'_>], scratch: &mut AppendScratch) {
         .collect();
     let mut answers = append_many(&mut requests, scratch).into_iter();
     drop(requests);
-    let mut flushed: Vec<(&Arc<Log>, Status)> = Vec::new();
+    // What came of the flushes: status, detail and the system's number.
+    let mut flushed: Vec<(&OpenLog, (Status, i32, i32))> = Vec::new();
     for (one, found) in group.iter_mut().zip(&appends) {
         let Some(Appending { log, .. }) = found else { continue };
         let outcome = match answers.next() {
@@ -353,11 +357,13 @@ unsafe fn append(group: &mut [Running<'_>], scratch: &mut AppendScratch) {
         if !wants_flush {
             continue;
         }
-        match flushed.iter().find(|(known, _)| Arc::ptr_eq(known, log)) {
-            Some((_, status)) => one.done.status = *status,
+        let done = &mut *one.done;
+        match flushed.iter().find(|(known, _)| Arc::ptr_eq(&known.log, &log.log)) {
+            Some((_, told)) => (done.status, done.detail_code, done.os_errno) = *told,
             None => {
                 one.end(log.flush(true, one.op.now_ms).map_err(Failure::from));
-                flushed.push((log, one.done.status));
+                let done = &*one.done;
+                flushed.push((log, (done.status, done.detail_code, done.os_errno)));
             }
         }
     }

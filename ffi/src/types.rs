@@ -412,6 +412,7 @@ macro_rules! growing {
     ($($name:ident, $first_size:literal { $($field:ident: $value:expr),* $(,)? };)*) => {
         $(
             const _: () = assert!(size_of::<$name>() >= $first_size);
+            const _: () = assert!(size_of::<$name>() <= crate::memory::STRUCT_SIZE_MAX);
             // SAFETY: `repr(C)`, no padding (the fields add up to the size, which a test compares
             // with the header), the size first, numbers and pointers alone.
             unsafe impl crate::memory::Growing for $name {

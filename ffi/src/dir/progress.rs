@@ -1,13 +1,16 @@
 //! Who hears how far a long call is, and may end it?
 
 use std::ffi::c_void;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread::scope;
+use std::thread::{Builder, scope};
 use std::time::Duration;
 
-use crate::error::{Failure, Outcome};
+use engine::Error;
 use engine::log::progress::Progress;
+
+use crate::error::{Failure, Outcome};
 
 /// `silt_progress_fn`.
 pub type ProgressFn = Option<unsafe extern "C" fn(*mut c_void, u64, u64) -> i32>;
@@ -71,11 +74,14 @@ pub unsafe fn with_progress<T: Send>(
     }
     let result = scope(|scope| {
         let (done, wait) = channel::<()>();
-        let worker = scope.spawn(|| {
+        let run = || {
             let result = work(&count);
             drop(done);
             result
-        });
+        };
+        let worker = Builder::new()
+            .spawn_scoped(scope, run)
+            .map_err(|error| Error::io("start a thread for", Path::new("the call"), error))?;
         while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(PAUSE) {
             tell();
         }

@@ -19,7 +19,7 @@ use super::types::{PlanStep, RecoverOptions, Recovery, TopicSettings};
 use crate::bytes::settings;
 use crate::error::{OK, Outcome, invalid, status_of};
 use crate::handle::object_function;
-use crate::memory::{fill, items_of, path, read_struct, text, u32_of, write_if_wanted};
+use crate::memory::{fill, items_of, path, read_struct, text, threads_of, u32_of, write_if_wanted};
 
 const REPAIR: u32 = 1;
 const ALL: u32 = 2;
@@ -53,7 +53,7 @@ impl Asked {
         let mut asked = Asked {
             flags: options.flags,
             now_ms: options.now_ms,
-            threads: usize::try_from(options.threads.max(1)).unwrap_or(1),
+            threads: threads_of(options.threads)?,
             producer_expiration_ms: options.producer_expiration_ms,
             quarantine: match options.quarantine.is_null() {
                 true => None,
@@ -214,6 +214,18 @@ impl Found {
         self.problems.clear();
     }
 
+    /// How many recoveries, steps and problems there are.
+    fn sizes(&self) -> [usize; 3] {
+        [self.recoveries.len(), self.steps.len(), self.problems.len()]
+    }
+
+    /// Forgets those that came later.
+    fn cut_to(&mut self, [recoveries, steps, problems]: [usize; 3]) {
+        self.recoveries.truncate(recoveries);
+        self.steps.truncate(steps);
+        self.problems.truncate(problems);
+    }
+
     /// Takes what came of the partitions of a directory.
     fn take(&mut self, dir: usize, mut done: Vec<Done>) {
         done.sort_by_key(|it| (it.told.topic, it.told.partition));
@@ -308,8 +320,11 @@ object_function! {
         }
         let next = this.saturating_add(1).min(it.dirs.len());
         let nobody = std::ptr::null_mut();
+        let before = found.sizes();
         // SAFETY: there is no function.
-        unsafe { recover(it, &mut found, this..next, &asked, None, nobody)? };
+        let outcome = unsafe { recover(it, &mut found, this..next, &asked, None, nobody) };
+        // A step that failed is done again, and told then.
+        outcome.inspect_err(|_| found.cut_to(before))?;
         let left = it.dirs.len().saturating_sub(next);
         found.next_dir = if left == 0 { 0 } else { next };
         // SAFETY: the caller's number, or NULL.

@@ -13,7 +13,7 @@ use super::scan::problems_of;
 use super::types::VerifyOptions;
 use crate::error::{Outcome, invalid};
 use crate::handle::object_function;
-use crate::memory::{read_struct, u32_of, write_if_wanted};
+use crate::memory::{read_struct, threads_of, u32_of, write_if_wanted};
 
 /// `SILT_VERIFY_BATCHES`.
 const BATCHES: u32 = 1;
@@ -61,7 +61,7 @@ unsafe fn verify(
         all.extend(report.problems.iter().map(|it| problem_of(dir, number, it)));
     };
     let total_bytes = surveys.iter().map(engine::dir::verify::LogDirSurvey::log_size_bytes).sum();
-    let threads = usize::try_from(options.threads.max(1)).unwrap_or(1);
+    let threads = threads_of(options.threads)?;
     let work = |progress: &dyn engine::log::progress::Progress| {
         let depth = if options.flags & BATCHES == 0 { Depth::Records } else { Depth::Batches };
         let now_ms = if options.now_ms == 0 { i64::MAX } else { options.now_ms };

@@ -13,7 +13,7 @@ use super::record::read_record;
 use super::types::{Rebuild, RebuildOptions};
 use crate::error::{OK, Outcome, SiltError, Status, guard, invalid, status_of};
 use crate::log::{disk, open_log};
-use crate::memory::{items_of_mut, path, read_struct, text, u32_of};
+use crate::memory::{items_of_mut, path, read_struct, text, threads_of, u32_of};
 
 /// `SILT_REBUILD_RETRYABLE`.
 const RETRYABLE: u32 = 1;
@@ -59,20 +59,20 @@ unsafe fn layout_of<'a>(options: &RebuildOptions) -> Outcome<(&'a Path, ObjectLa
     Ok((store, layout))
 }
 
-fn limits(options: &RebuildOptions) -> AuxLimits {
+fn limits(options: &RebuildOptions) -> Outcome<AuxLimits> {
     let defaults = AuxLimits::new(options.now_ms);
     let or = |asked: u64, default: u64| if asked == 0 { default } else { asked };
     let count = |asked: u32, default: usize| match usize::try_from(asked) {
         Ok(0) | Err(_) => default,
         Ok(count) => count,
     };
-    AuxLimits {
-        threads: count(options.threads, defaults.threads),
+    Ok(AuxLimits {
+        threads: threads_of(options.threads)?,
         held_bytes_max: or(options.held_bytes_max, defaults.held_bytes_max),
         partitions_max: count(options.partitions_max, defaults.partitions_max),
         object_bytes_max: or(options.object_bytes_max, defaults.object_bytes_max),
         now_ms: options.now_ms,
-    }
+    })
 }
 
 /// Tells what came of a job.
@@ -110,6 +110,7 @@ unsafe fn rebuild(
 ) -> Outcome<()> {
     // SAFETY: the options' texts.
     let (store, layout) = unsafe { layout_of(options)? };
+    let limits = limits(options)?;
     let storage = disk(options.io)?;
     let target = LocalTarget::new(Arc::clone(&storage), store);
     let mut asked = Vec::with_capacity(items.len());
@@ -130,7 +131,7 @@ unsafe fn rebuild(
         })
         .collect();
     let remote = AuxRemote { target: &target, layout: &layout };
-    let results = build_aux_bulk(&*storage, &jobs, remote, &limits(options));
+    let results = build_aux_bulk(&*storage, &jobs, remote, &limits);
     for ((number, _), result) in asked.iter().zip(results) {
         if let (Some(item), Some(status)) = (items.get_mut(*number), statuses.get_mut(*number)) {
             *status = tell(item, result);

@@ -81,6 +81,8 @@ static void finds_what_is_wrong(const silt_dir_t *dir) {
     }
     CHECK(torn == 3);
     int32_t go_on = 0, stop = 42;
+    options.threads = UINT32_MAX;
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_dir_verify(dir, &options, NULL, NULL, NULL, NULL));
     options.threads = 2;
     options.flags = SILT_VERIFY_BATCHES;
     EXPECT(SILT_OK, silt_dir_verify(dir, &options, ends_with, &go_on, NULL, NULL));
@@ -98,6 +100,9 @@ static void plans_before_it_repairs(const silt_dir_t *dir) {
     silt_recover_options_t options = SILT_RECOVER_OPTIONS_INIT;
     struct stat before, after;
     CHECK(stat(path_of("one/orders-0/00000000000000000000.log"), &before) == 0);
+    options.threads = 1025;
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_dir_recover(dir, &options, NULL, NULL, NULL));
+    options.threads = 0;
     EXPECT(SILT_OK, silt_dir_recover(dir, &options, NULL, NULL, NULL));
     CHECK(stat(path_of("one/orders-0/00000000000000000000.log"), &after) == 0);
     CHECK(before.st_size == after.st_size && access(path_of("one/.lock"), F_OK) != 0);

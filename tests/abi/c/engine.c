@@ -172,6 +172,7 @@ static void lives(void) {
     CHECK(offsets.log_end_offset == 1);
     silt_log_close(again);
     EXPECT(SILT_OK, silt_engine_log(engine, "orders", 2, &again, NULL));
+    EXPECT(SILT_E_CONFLICT, silt_log_stop(again, NULL));
     silt_log_close(again);
     EXPECT(SILT_E_NOT_FOUND, silt_engine_log(engine, "orders", 9, &again, NULL));
     silt_new_log_t other = SILT_NEW_LOG_INIT;
@@ -235,6 +236,7 @@ static void lives(void) {
     EXPECT(SILT_OK, silt_engine_due(engine, 9000000, work, 16, &count, NULL));
     CHECK(count > 0);
     uint32_t clean = 0;
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_engine_stop(engine, 77, UINT32_MAX, &clean, NULL));
     EXPECT(SILT_OK, silt_engine_stop(engine, 77, 2, &clean, NULL));
     CHECK(clean == 2);
     EXPECT(SILT_E_CLOSED, silt_engine_run(engine, work[0].id, 0, NULL));

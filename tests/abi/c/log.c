@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 silt_status_t silt_test_panic(silt_error_t *err);
+void silt_test_panic_next(void);
 silt_status_t silt_test_panic_on_log(silt_log_t *log, silt_error_t *err);
 
 static silt_log_t *open_log(const char *name, const silt_log_options_t *options) {
@@ -178,6 +179,24 @@ static void lives(void) {
     silt_log_close(log);
 }
 
+/* Two logs of a directory would write over each other's batches. */
+static void is_open_once(void) {
+    silt_log_t *log = open_log("once-0", NULL), *other = NULL;
+    silt_error_t error = SILT_ERROR_INIT;
+    EXPECT(SILT_E_CONFLICT, silt_log_open(path_of("once-0"), NULL, &other, &error));
+    CHECK(other == NULL && strstr(error.message, "once-0") != NULL);
+    CHECK(symlink("once-0", path_of("link-0")) == 0);
+    EXPECT(SILT_E_CONFLICT, silt_log_open(path_of("link-0"), NULL, &other, &error));
+    EXPECT(SILT_OK, silt_log_stop(log, NULL));
+    other = open_log("once-0", NULL);
+    /* It was stopped, and has nothing to give back. */
+    silt_log_close(log);
+    log = NULL;
+    EXPECT(SILT_E_CONFLICT, silt_log_open(path_of("once-0"), NULL, &log, &error));
+    silt_log_close(other);
+    silt_log_close(open_log("once-0", NULL));
+}
+
 static void refuses(void) {
     silt_log_t *log = open_log("refused-0", NULL);
     unsigned char bytes[256], before[256];
@@ -267,8 +286,11 @@ static void refuses_to_open(void) {
 static void grows(void) {
     silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
     silt_log_t *log = NULL;
-    options.struct_size = 8;
-    EXPECT(SILT_E_INVALID_ARGUMENT, silt_log_open(path_of("grown-0"), &options, &log, NULL));
+    uint32_t wrong_sizes[] = { 8, 4097, UINT32_MAX };
+    for (int i = 0; i < 3; i++) {
+        options.struct_size = wrong_sizes[i];
+        EXPECT(SILT_E_INVALID_ARGUMENT, silt_log_open(path_of("grown-0"), &options, &log, NULL));
+    }
     struct {
         silt_log_options_t known;
         uint64_t later;
@@ -531,6 +553,29 @@ static void outlives_a_panic(void) {
     EXPECT(SILT_E_BUG, silt_test_panic_on_log(log, &error));
     EXPECT(SILT_E_CLOSED, silt_log_flush(log, 0, &error));
     silt_log_close(log);
+
+    /* The logs that a call names are its objects, too. */
+    unsigned char bytes[256];
+    silt_append_item_t item;
+    silt_append_result_t result;
+    silt_range_t range;
+    silt_status_t status;
+    for (int call = 0; call < 4; call++) {
+        log = open_log("panic-1", NULL);
+        memset(&item, 0, sizeof item);
+        item.log = log;
+        item.records = bytes;
+        item.size_bytes = make_batch(bytes, 0, 1000, -1, 0, 40);
+        silt_fetch_t fetch = { log, 0, 100, 0, 0, 0, NULL };
+        silt_test_panic_next();
+        EXPECT(SILT_E_BUG,
+               call == 0   ? silt_append_many(&item, 1, &result, &status, NULL)
+               : call == 1 ? silt_locate(&fetch, 1, &range, &status, NULL)
+               : call == 2 ? silt_locate_within(&fetch, 1, 9, &range, &status, NULL)
+                           : silt_log_read(&fetch, bytes, sizeof bytes, &range, NULL));
+        EXPECT(SILT_E_CLOSED, silt_log_flush(log, 0, &error));
+        silt_log_close(log);
+    }
 }
 
 static void belongs_to_its_process(void) {
@@ -557,6 +602,7 @@ int main(int argc, char **argv) {
     CHECK(argc == 2);
     home = argv[1];
     lives();
+    is_open_once();
     refuses();
     refuses_to_open();
     grows();

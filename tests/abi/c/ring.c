@@ -56,8 +56,6 @@ static void runs_in_order(void) {
     ops[APPENDS + 5] = op_of(205, SILT_OP_SYNC, NULL);
     EXPECT(SILT_OK, silt_ring_submit(ring, ops, OPS, NULL));
     CHECK(is_readable(ring));
-    /* Its operations are in the queue already. */
-    silt_log_close(two);
 
     silt_done_t done[OPS];
     uint32_t count = 0;
@@ -89,7 +87,76 @@ static void runs_in_order(void) {
     CHECK(count == 0);
     EXPECT(SILT_OK, silt_ring_poll(ring, done, OPS, 20, &count, NULL));
     CHECK(count == 0);
+    silt_log_close(two);
     silt_log_close(one);
+    silt_ring_close(ring);
+}
+
+/* What waits for a log that is closed meanwhile does not touch it: another may have the directory. */
+static void runs_nothing_on_closed_logs(void) {
+    silt_ring_t *ring = NULL;
+    EXPECT(SILT_OK, silt_ring_new(&ring, NULL));
+    silt_log_t *log = open_log("again-0"), *other = open_log("other-0");
+    unsigned char bytes[3][256], copy[1024];
+    silt_op_t ops[4];
+    for (int i = 0; i < 2; i++) {
+        ops[i] = op_of((uint64_t)i, SILT_OP_APPEND, i == 0 ? log : other);
+        ops[i].bytes = bytes[i];
+        ops[i].size_bytes = make_batch(bytes[i], 0, 1000, -1, 0, 40);
+        ops[i].flags = SILT_OP_FLUSH;
+    }
+    ops[2] = op_of(2, SILT_OP_READ, log);
+    ops[2].bytes = copy;
+    ops[2].size_bytes = sizeof copy;
+    ops[2].max_bytes = 1 << 20;
+    ops[3] = op_of(3, SILT_OP_SYNC, log);
+    EXPECT(SILT_OK, silt_ring_submit(ring, ops, 4, NULL));
+    silt_log_close(log);
+    log = open_log("again-0");
+    silt_append_t request = SILT_APPEND_INIT;
+    silt_appended_t appended = SILT_APPENDED_INIT;
+    size_t size = make_batch(bytes[2], 0, 2000, -1, 0, 50);
+    EXPECT(SILT_OK, silt_log_append_leader(log, bytes[2], size, &request, &appended, NULL));
+    silt_done_t done[4];
+    uint32_t count = 0;
+    EXPECT(SILT_OK, silt_ring_poll(ring, done, 4, 0, &count, NULL));
+    CHECK(count == 4);
+    for (int i = 0; i < 4; i++) {
+        EXPECT(i == 1 ? SILT_OK : SILT_E_CLOSED, done[i].status);
+    }
+    silt_fetch_t fetch = { log, 0, 1 << 20, SILT_UP_TO_LOG_END, 0, 0, NULL };
+    silt_range_t range;
+    EXPECT(SILT_OK, silt_log_read(&fetch, copy, sizeof copy, &range, NULL));
+    CHECK(range.size_bytes == size && memcmp(copy, bytes[2], size) == 0);
+    silt_log_close(log);
+    silt_log_close(other);
+    silt_ring_close(ring);
+}
+
+/* Of appends that wait together, those that share bytes, and no other. */
+static void refuses_what_shares_bytes(void) {
+    silt_ring_t *ring = NULL;
+    EXPECT(SILT_OK, silt_ring_new(&ring, NULL));
+    silt_log_t *log = open_log("shared-0");
+    unsigned char bytes[4][256];
+    silt_op_t ops[5];
+    for (int i = 0; i < 5; i++) {
+        ops[i] = op_of((uint64_t)i, SILT_OP_APPEND, log);
+        ops[i].bytes = bytes[i % 4];
+        ops[i].size_bytes = make_batch(bytes[i % 4], 0, 1000, -1, 0, 40);
+    }
+    /* The first reaches into the second; the last is the first again. */
+    ops[0].size_bytes = sizeof bytes[0] + 1;
+    EXPECT(SILT_OK, silt_ring_submit(ring, ops, 5, NULL));
+    silt_done_t done[5];
+    uint32_t count = 0;
+    EXPECT(SILT_OK, silt_ring_poll(ring, done, 5, 0, &count, NULL));
+    CHECK(count == 5);
+    for (int i = 0; i < 5; i++) {
+        EXPECT(i == 2 || i == 3 ? SILT_OK : SILT_E_INVALID_ARGUMENT, done[i].status);
+    }
+    CHECK(done[3].first_offset == 1);
+    silt_log_close(log);
     silt_ring_close(ring);
 }
 
@@ -225,6 +292,8 @@ int main(int argc, char **argv) {
     CHECK(argc == 2);
     home = argv[1];
     runs_in_order();
+    runs_nothing_on_closed_logs();
+    refuses_what_shares_bytes();
     tells_what_is_wrong();
     appends_verified_transactions();
     wakes_whoever_polls();

@@ -371,6 +371,9 @@ static void replicas_are_rebuilt(const silt_remote_record_t *uploaded) {
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_tier_rebuild(NULL, 1, &options, status, NULL));
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_tier_rebuild(items, 1, NULL, status, NULL));
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_tier_rebuild(items, 1, &options, NULL, NULL));
+    options.threads = UINT32_MAX;
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_tier_rebuild(items, 1, &options, status, NULL));
+    options.threads = 0;
     options.io = 9;
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_tier_rebuild(items, 1, &options, status, NULL));
     options.io = 0;

@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.util.Objects;
 
 /**
@@ -131,8 +132,13 @@ public final class Appends implements AutoCloseable {
     public void append(int count) {
         synchronized (logs) {
             boolean isAnyGone = logs.forgetClosed(count);
-            Scratch.call(scratch -> (int) EngineNative.APPEND_MANY_VERIFIED.invokeExact(
-                    items, verifications, count, results, statuses, scratch.error));
+            try {
+                Scratch.call(scratch -> (int) EngineNative.APPEND_MANY_VERIFIED.invokeExact(
+                        items, verifications, count, results, statuses, scratch.error));
+            } finally {
+                // The items have bare addresses of memory that only the rooms keep.
+                Reference.reachabilityFence(rooms);
+            }
             if (isAnyGone) {
                 logs.tellGone(count, statuses);
             }

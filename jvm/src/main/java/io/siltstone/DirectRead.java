@@ -6,6 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.ref.Reference;
 import java.util.Objects;
 
 /**
@@ -101,8 +102,13 @@ public final class DirectRead extends Struct {
         request.set(JAVA_LONG, at("offset"), offset);
         request.set(JAVA_LONG, at("limit_offset"), limitOffset);
         request.set(JAVA_LONG, at("max_bytes"), maxBytes);
-        return Scratch.call(scratch -> (int) TierNative.TIER_DIRECT_READ.invokeExact(
-                request, result, scratch.error), SHORT_BUFFER) == 0;
+        try {
+            return Scratch.call(scratch -> (int) TierNative.TIER_DIRECT_READ.invokeExact(
+                    request, result, scratch.error), SHORT_BUFFER) == 0;
+        } finally {
+            // The request has bare addresses of memory that only this object keeps.
+            Reference.reachabilityFence(this);
+        }
     }
 
     /** The first byte in the segment's log. */

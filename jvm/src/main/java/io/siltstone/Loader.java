@@ -1,6 +1,7 @@
 package io.siltstone;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
 import java.io.File;
 import java.io.IOException;
@@ -57,7 +58,7 @@ final class Loader {
             }
         }
         try {
-            return open(unpack(packaged(resource()), folder()));
+            return open(unpacked(packaged(resource())));
         } catch (UnsatisfiedLinkError reason) {
             reasons.add(reason.getMessage());
             throw new UnsatisfiedLinkError(String.join("; ", reasons));
@@ -139,7 +140,8 @@ final class Loader {
 
     /** The one way to know it without running anything: what is mapped here. */
     private static boolean isMusl() {
-        try (var lines = Files.lines(Path.of("/proc/self/maps"))) {
+        // The names of files may have any bytes, each of which is a character of this charset.
+        try (var lines = Files.lines(Path.of("/proc/self/maps"), ISO_8859_1)) {
             return lines.anyMatch(line -> line.contains("/ld-musl-"));
         } catch (IOException unknown) {
             return false;
@@ -163,11 +165,31 @@ final class Loader {
         }
     }
 
-    private static Path folder() {
+    /**
+     * Writes a library to the folder that is named, or to the cache of the user. One without a
+     * home, which is "?" then, has a folder for as long as this process runs.
+     */
+    private static Path unpacked(byte[] library) {
         String named = System.getProperty(FOLDER_PROPERTY);
-        return named != null
-                ? Path.of(named)
-                : Path.of(System.getProperty("user.home"), ".cache", "siltstone");
+        if (named != null) {
+            return unpack(library, Path.of(named));
+        }
+        String home = System.getProperty("user.home", "?");
+        if (!home.isEmpty() && !home.equals("?")) {
+            return unpack(library, Path.of(home, ".cache", "siltstone"));
+        }
+        try {
+            // Not one of a known name, where others could put a library of theirs.
+            Path folder = Files.createTempDirectory("siltstone-");
+            Path file = unpack(library, folder);
+            // What is told last goes first.
+            folder.toFile().deleteOnExit();
+            file.toFile().deleteOnExit();
+            return file;
+        } catch (IOException failed) {
+            throw new UnsatisfiedLinkError("no folder can be made for the library (" + failed
+                    + "). Name one by -D" + FOLDER_PROPERTY);
+        }
     }
 
     /** Writes a library to a file that is named by its bytes, unless it is there. */

@@ -29,7 +29,12 @@ public final class Log implements AutoCloseable {
         handle = Handle.of(this, object, Native.LOG_CLOSE);
     }
 
-    /** Opens the log of a partition's directory; one that is missing is made. */
+    /**
+     * Opens the log of a partition's directory; one that is missing is made.
+     *
+     * @throws SiltstoneException {@link Kind#CONFLICT} while a log of this directory that this
+     *     process has opened is neither stopped nor given back
+     */
     public static Log open(Path dir, LogOptions options) {
         long[] object = new long[1];
         try (Arena arena = Arena.ofConfined()) {
@@ -56,15 +61,18 @@ public final class Log implements AutoCloseable {
 
     /**
      * Ends the log as a clean stop does: makes it durable and writes its snapshot. Then every call
-     * but {@link #close()} gives {@link Kind#CLOSED}. Not for logs of an {@link Engine}.
+     * but {@link #close()} gives {@link Kind#CLOSED}.
+     *
+     * @throws SiltstoneException {@link Kind#CONFLICT} for a log of an {@link Engine}
      */
     public void stop() {
         handle.call((log, scratch) -> (int) Native.LOG_STOP.invokeExact(log, scratch.error));
     }
 
     /**
-     * Gives the log back, when the calls that run have ended and no {@link Fetches} names it any
-     * more. What was not flushed may be lost in a crash of the machine.
+     * Gives the log back, when the calls that run have ended and no {@link Fetches},
+     * {@link Appends} or {@link Ring} names it any more. What was not flushed may be lost in a
+     * crash of the machine.
      */
     @Override
     public void close() {

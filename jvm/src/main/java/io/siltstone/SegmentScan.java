@@ -6,6 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.ref.Reference;
 
 /**
  * One walk over the bytes of a segment that makes all that is derived from them: the three indexes
@@ -84,10 +85,15 @@ public final class SegmentScan extends Walked {
         request.set(JAVA_LONG, at("base_offset"), baseOffset);
         request.set(JAVA_INT, at("producers_before_count"), before.count());
         producers.filled(0);
-        int status = Scratch.call(scratch -> (int) StateNative.SEGMENT_SCAN.invokeExact(
-                input, input.byteSize(), request, result, scratch.error), SHORT_BUFFER);
-        producers.filled(Integer.toUnsignedLong(producerCount()));
-        return status == 0;
+        try {
+            int status = Scratch.call(scratch -> (int) StateNative.SEGMENT_SCAN.invokeExact(
+                    input, input.byteSize(), request, result, scratch.error), SHORT_BUFFER);
+            producers.filled(Integer.toUnsignedLong(producerCount()));
+            return status == 0;
+        } finally {
+            // The request has bare addresses of memory that only this object keeps.
+            Reference.reachabilityFence(this);
+        }
     }
 
     /** The bytes of the offset index, as far as they fitted; the next walk overwrites them. */

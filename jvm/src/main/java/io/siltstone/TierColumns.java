@@ -6,6 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.ref.Reference;
 import java.util.EnumMap;
 import java.util.Locale;
 import java.util.Map;
@@ -165,6 +166,12 @@ public final class TierColumns {
         struct.set(JAVA_LONG, SEGMENT_COUNT, segments);
         struct.set(JAVA_LONG, DAMAGED_COUNT, damaged);
         struct.set(JAVA_LONG, NOW_MS, nowMs);
-        Scratch.call(scratch -> (int) TierNative.TIER_ELIGIBLE.invokeExact(struct, scratch.error));
+        try {
+            Scratch.call(scratch ->
+                    (int) TierNative.TIER_ELIGIBLE.invokeExact(struct, scratch.error));
+        } finally {
+            // The struct has bare addresses of memory that only the columns keep.
+            Reference.reachabilityFence(columns);
+        }
     }
 }

@@ -62,6 +62,18 @@ class LoaderTest {
     }
 
     @Test
+    void aUserWithoutAHomeHasOneForAsLongAsTheProcessRuns() throws Exception {
+        Path temp = Files.createDirectory(home.resolve("temp"));
+        Ended child =
+                print("-Djava.library.path=", "-Duser.home=?", "-Djava.io.tmpdir=" + temp);
+        assertEquals(0, child.code(), child.text());
+        assertTrue(child.text().contains("from " + temp.resolve("siltstone-")), child.text());
+        try (var files = Files.list(temp)) {
+            assertEquals(0, files.count(), "nothing is left");
+        }
+    }
+
+    @Test
     void whatIsUnpackedIsNamedByItsBytesAndUsedAgain() throws IOException {
         Path first = Loader.unpack(new byte[] {1, 2, 3}, home.resolve("made"));
         FileTime longAgo = FileTime.fromMillis(1000);

@@ -113,6 +113,16 @@ class LogTest {
     }
 
     @Test
+    void aDirectoryHasOneLogAtATime() {
+        try (Log log = open("once-0")) {
+            fails(Kind.CONFLICT, () -> open("once-0"));
+            log.stop();
+            open("once-0").close();
+        }
+        open("once-0").close();
+    }
+
+    @Test
     void whatIsThereIsOpenedAgain() {
         try (Log log = open("again-0")) {
             fill(log, 3);

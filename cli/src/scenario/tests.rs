@@ -188,6 +188,6 @@ fn keys_that_no_question_was_asked_with_are_named() {
 
 #[test]
 fn a_leader_epoch_that_begins_twice_is_refused() {
-    let error = answer(br#"{"epochs": [[0,0],[1,5],[0,7]], "start_offset": 9}"#, 0).unwrap_err();
+    let error = answer(br#"{"epochs": [[0,0],[1,5],[1,7]], "start_offset": 9}"#, 0).unwrap_err();
     assert!(error.to_string().contains("each of them once"), "{error}");
 }

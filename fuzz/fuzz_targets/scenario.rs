@@ -16,7 +16,7 @@ mod questions;
 mod retention;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(answers) = answers::answer(bytes, 1_700_000_000_000) {
+    if let Ok((answers, _)) = answers::answer(bytes, 1_700_000_000_000) {
         assert!(!answers.is_empty());
     }
 });

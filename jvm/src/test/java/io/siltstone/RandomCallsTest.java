@@ -46,7 +46,7 @@ class RandomCallsTest {
     @Test
     void aVirtualMachineLivesThroughTenThousandCallsThatMakeNoSense() throws Exception {
         long seed = Long.getLong("siltstone.seed", System.nanoTime());
-        List<String> options = List.of("-Xmx256m", "-XX:MaxDirectMemorySize=1g",
+        List<String> options = List.of("-Xmx256m", "-XX:MaxDirectMemorySize=4g",
                 "-Dsiltstone.library.path=" + Library.path().toAbsolutePath());
         List<String> arguments = List.of(Long.toString(seed), "10000", home.toString());
         var child = Children.run(Children.java(RandomCalls.class, options, arguments), home);

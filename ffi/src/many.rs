@@ -171,6 +171,34 @@ pub unsafe fn poison_fetches(fetches: *const Fetch, count: u32) {
     }
 }
 
+/// Appends the caller's items, with their verifications where there are some.
+///
+/// # Safety
+/// The arrays and the struct are as the header says.
+unsafe fn append_all(
+    items: *const AppendItem,
+    verifications: Option<*const u64>,
+    count: u32,
+    (out, status): (*mut AppendResult, *mut Status),
+    err: *mut SiltError,
+) -> Status {
+    let body = || {
+        // SAFETY: the caller's arrays.
+        let columns = unsafe { columns_of(items, count, out, status)? };
+        let verifications = match verifications {
+            // SAFETY: the caller's array.
+            Some(verifications) => unsafe { items_of(verifications, u64::from(count))? },
+            None => &[],
+        };
+        // SAFETY: the caller's items.
+        unsafe { append_items(columns, verifications) }
+    };
+    // SAFETY: the caller's items.
+    let poison = || unsafe { poison_items(items, count) };
+    // SAFETY: a struct of the header, or NULL.
+    unsafe { guard_or(err, poison, body) }
+}
+
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silt_append_many(
@@ -180,16 +208,8 @@ pub unsafe extern "C" fn silt_append_many(
     status: *mut Status,
     err: *mut SiltError,
 ) -> Status {
-    let body = || {
-        // SAFETY: the caller's arrays.
-        let columns = unsafe { columns_of(items, count, out, status)? };
-        // SAFETY: the caller's items.
-        unsafe { append_items(columns, &[]) }
-    };
-    // SAFETY: the caller's items.
-    let poison = || unsafe { poison_items(items, count) };
-    // SAFETY: a struct of the header, or NULL.
-    unsafe { guard_or(err, poison, body) }
+    // SAFETY: the caller's promise.
+    unsafe { append_all(items, None, count, (out, status), err) }
 }
 
 /// See the header.
@@ -202,18 +222,8 @@ pub unsafe extern "C" fn silt_append_many_verified(
     status: *mut Status,
     err: *mut SiltError,
 ) -> Status {
-    let body = || {
-        // SAFETY: the caller's arrays.
-        let columns = unsafe { columns_of(items, count, out, status)? };
-        // SAFETY: the caller's array.
-        let verifications = unsafe { items_of(verifications, u64::from(count))? };
-        // SAFETY: the caller's items.
-        unsafe { append_items(columns, verifications) }
-    };
-    // SAFETY: the caller's items.
-    let poison = || unsafe { poison_items(items, count) };
-    // SAFETY: a struct of the header, or NULL.
-    unsafe { guard_or(err, poison, body) }
+    // SAFETY: the caller's promise.
+    unsafe { append_all(items, Some(verifications), count, (out, status), err) }
 }
 
 /// See the header.

@@ -152,8 +152,9 @@ impl Loader<'_> {
                     0
                 } else {
                     let points = &look.lines.recovery_points;
-                    let point = points.get(&member.topic, member.partition).unwrap_or(0);
-                    tail_bytes(&**self.storage, &member.path, point)
+                    let key = of_group(member).key;
+                    let point = key.and_then(|(topic, partition)| points.get(&topic, partition));
+                    tail_bytes(&**self.storage, &member.path, point.unwrap_or(0))
                 };
                 ahead = ahead.saturating_add(to_read).saturating_add(1);
             }

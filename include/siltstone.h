@@ -649,9 +649,9 @@ enum {
 /*
  * Opens or makes an index. `kind` is SILT_INDEX_, `max_size_bytes` the size of a file that is made,
  * rounded down to whole entries; a transaction index has none, and its file comes with its first
- * entry. Errors: SILT_E_INVALID_ARGUMENT for a new file without room for one entry,
- * SILT_E_NOT_FOUND for a missing one that is only read, SILT_E_LIMIT for 2^31 bytes or more,
- * SILT_E_IO. What the entries say is not looked at: see silt_index_sanity_check.
+ * entry. Errors: SILT_E_INVALID_ARGUMENT for a new file without room for one entry or of 2^31 bytes
+ * or more, SILT_E_NOT_FOUND for a missing one that is only read, SILT_E_LIMIT for one that has as
+ * much, SILT_E_IO. What the entries say is not looked at: see silt_index_sanity_check.
  */
 SILT_API silt_status_t silt_index_open(const char *path, uint32_t kind, int64_t base_offset,
                                        uint32_t max_size_bytes, uint32_t flags,
@@ -746,7 +746,8 @@ SILT_API silt_status_t silt_index_truncate_to(const silt_index_t *index, const c
 /*
  * Gives the file of an offset or time index another length, rounded down to whole entries, and
  * writes what was appended. A file that is missing is made. *is_changed, which may be NULL, gets
- * whether the length is another one. SILT_E_INVALID_ARGUMENT when the entries need more.
+ * whether the length is another one. SILT_E_INVALID_ARGUMENT when the entries need more, and for
+ * 2^31 bytes or more.
  */
 SILT_API silt_status_t silt_index_resize(const silt_index_t *index, const char *path,
                                          uint32_t size_bytes, int32_t *is_changed,

@@ -2,7 +2,8 @@
 //! tests; then the jars alone are put on a class path.
 //!
 //! Needs a JDK (22 or newer) and Maven, which fetches what it builds with. `SILTSTONE_CONFORMANCE`
-//! says whether what is missing is a failure: see tests/conformance.
+//! says whether what is missing is a failure: see tests/conformance. `SILTSTONE_JVM_ROUNDS` makes
+//! as many rounds of random calls and nothing else, beginning with `SILTSTONE_PROPERTY_SEED`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,10 +58,18 @@ fn maven_builds_the_binding_and_its_tests_pass() {
     maven.arg("-f").arg(root().join("jvm/pom.xml")).arg("verify");
     maven.arg(format!("-Dsiltstone.native={}", folder.display()));
     maven.arg(format!("-Dsiltstone.target={}", target.display()));
+    let rounds = std::env::var("SILTSTONE_JVM_ROUNDS").ok();
+    if let Some(rounds) = &rounds {
+        let seed = std::env::var("SILTSTONE_PROPERTY_SEED").unwrap_or_else(|_| "1".to_owned());
+        maven.arg("-Dtest=RandomCallsTest").arg(format!("-Dsiltstone.rounds={rounds}"));
+        maven.arg(format!("-Dsiltstone.seed={seed}")).arg("-Dsiltstone.testLimitSeconds=0");
+    }
     let output = maven.output().expect("Maven ran before");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
-    jars_are_all_that_a_host_needs(&jdk, &target);
+    if rounds.is_none() {
+        jars_are_all_that_a_host_needs(&jdk, &target);
+    }
 }
 
 /// The classes are in one jar, the library in the one of this platform, which is unpacked.

@@ -110,9 +110,9 @@ impl<E: HandleEntry> IndexHandle<E> {
     /// entry; one that exists is taken to be full of entries up to its length.
     ///
     /// # Errors
-    /// `InvalidArgument` for a new file that has no room for one entry, `NotFound` for a missing
-    /// one that is not to be written to, `Limit` for one that is longer than Kafka maps, and what
-    /// the disk says.
+    /// `InvalidArgument` for a new file that has no room for one entry or would be longer than
+    /// Kafka maps, `NotFound` for a missing one that is not to be written to, `Limit` for one that
+    /// is longer, and what the disk says.
     pub fn open(storage: &dyn Storage, path: &Path, options: &IndexOptions) -> Result<Self> {
         // spec: indexes 1.2
         let base_offset = options.base_offset;
@@ -123,7 +123,7 @@ impl<E: HandleEntry> IndexHandle<E> {
                 (bytes, size)
             }
             None => {
-                let size = Self::rounded(options.max_size_bytes);
+                let size = Self::rounded(path, options.max_size_bytes)?;
                 if size == 0 {
                     let (size, wanted) = (options.max_size_bytes, Self::ENTRY_SIZE);
                     let message = format!("an index of {size} bytes cannot hold one of {wanted}");
@@ -188,11 +188,12 @@ impl<E: HandleEntry> IndexHandle<E> {
     /// says whether the length changes. A file that is missing is made.
     ///
     /// # Errors
-    /// `InvalidArgument` when the entries need more, and what the disk says.
+    /// `InvalidArgument` when the entries need more or when Kafka would not map as much, and what
+    /// the disk says.
     pub fn resize(&self, storage: &dyn Storage, path: &Path, size_bytes: u32) -> Result<bool> {
         // spec: indexes 1.4
         let mut writer = self.open_writer()?;
-        self.resize_to(&mut writer, storage, path, Self::rounded(size_bytes))
+        self.resize_to(&mut writer, storage, path, Self::rounded(path, size_bytes)?)
     }
 
     /// Cuts the file to its entries.
@@ -345,9 +346,14 @@ impl<E: HandleEntry> IndexHandle<E> {
         u64::try_from(Self::ENTRY_SIZE).unwrap_or(u64::MAX)
     }
 
-    fn rounded(size_bytes: u32) -> u64 {
+    /// The length of a file that a host asks for, in whole entries.
+    fn rounded(path: &Path, size_bytes: u32) -> Result<u64> {
         let size = u64::from(size_bytes);
-        size - size % Self::entry_size()
+        if size > FILE_SIZE_MAX {
+            let message = format!("an index of {size} bytes is longer than {FILE_SIZE_MAX}");
+            return Err(Error::new(Kind::InvalidArgument, message).in_file(path));
+        }
+        Ok(size - size % Self::entry_size())
     }
 
     fn room(size_bytes: u64) -> u32 {

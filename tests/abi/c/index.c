@@ -195,6 +195,8 @@ static void refuses(void) {
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_index_open(path, 0, 0, 80, 2, &index, NULL));
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_index_open(path, 0, 0, 80, 0, NULL, NULL));
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_index_open(path, 0, 0, 7, 0, &index, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_index_open(path, 1, 0, 0x80000000u, 0, &index, NULL));
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_index_open(path, 0, 0, UINT32_MAX, 0, &index, NULL));
     EXPECT(SILT_E_NOT_FOUND, silt_index_open(path, 0, 0, 80, SILT_INDEX_READ_ONLY, &index, NULL));
     CHECK(index == NULL && size_of("2.index") == -1);
     EXPECT(SILT_E_IO, silt_index_open(home, 0, 0, 80, 0, &index, &error));

@@ -71,8 +71,9 @@ public final class Log implements AutoCloseable {
 
     /**
      * Gives the log back, when the calls that run have ended and no {@link Fetches},
-     * {@link Appends} or {@link Ring} names it any more. What was not flushed may be lost in a
-     * crash of the machine.
+     * {@link Appends} or {@link Ring} names it any more. Until then its directory cannot be opened
+     * again: {@link #stop()} lets go of it at once. What was not flushed may be lost in a crash of
+     * the machine.
      */
     @Override
     public void close() {

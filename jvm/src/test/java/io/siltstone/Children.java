@@ -1,7 +1,7 @@
 package io.siltstone;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -10,6 +10,7 @@ import java.util.concurrent.TimeUnit;
 /** Virtual machines that a test starts. */
 final class Children {
     private static final long TIME_LIMIT_S = 300;
+    private static final long DUMP_LIMIT_S = 5;
 
     /** How one ended: its exit code and all that it printed. */
     record Ended(int code, String text) {}
@@ -28,15 +29,26 @@ final class Children {
         return command;
     }
 
-    /** Runs a command to its end. */
+    /**
+     * Runs a command to its end. One that does not come to it says what its threads are doing, and
+     * is killed.
+     */
     static Ended run(List<String> command, Path folder) throws IOException, InterruptedException {
-        Process child = new ProcessBuilder(command).directory(folder.toFile())
-                .redirectErrorStream(true).start();
-        byte[] text = child.getInputStream().readAllBytes();
-        if (!child.waitFor(TIME_LIMIT_S, TimeUnit.SECONDS)) {
-            child.destroyForcibly();
-            throw new IllegalStateException("it does not end: " + command);
+        Path text = Files.createTempFile("child", ".out");
+        try {
+            Process child = new ProcessBuilder(command).directory(folder.toFile())
+                    .redirectErrorStream(true).redirectOutput(text.toFile()).start();
+            if (!child.waitFor(TIME_LIMIT_S, TimeUnit.SECONDS)) {
+                // The virtual machine prints the stacks of its threads.
+                new ProcessBuilder("kill", "-QUIT", Long.toString(child.pid())).start().waitFor();
+                child.waitFor(DUMP_LIMIT_S, TimeUnit.SECONDS);
+                child.destroyForcibly().waitFor();
+                throw new IllegalStateException(
+                        "it does not end: " + command + "\n" + Files.readString(text));
+            }
+            return new Ended(child.exitValue(), Files.readString(text));
+        } finally {
+            Files.delete(text);
         }
-        return new Ended(child.exitValue(), new String(text, StandardCharsets.UTF_8));
     }
 }

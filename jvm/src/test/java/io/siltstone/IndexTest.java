@@ -111,7 +111,19 @@ class IndexTest {
             assertTrue(index.resize(path, 400));
             assertEquals(400, Files.size(path));
             assertFalse(index.resize(path, 407), "whole entries");
+            fails(Kind.INVALID_ARGUMENT, () -> index.resize(path, -1));
+            assertEquals(400, Files.size(path));
         }
+    }
+
+    @Test
+    void aSizeBelowZeroMakesNoFile() {
+        Path path = home.resolve("00000000000000000100.timeindex");
+        for (int size : new int[] {-1, Integer.MIN_VALUE}) {
+            fails(Kind.INVALID_ARGUMENT,
+                    () -> Index.open(path, Index.Type.TIME, 100, size, false));
+        }
+        assertFalse(Files.exists(path));
     }
 
     // Traps 3 and 4: closed while others look up, and used after that.

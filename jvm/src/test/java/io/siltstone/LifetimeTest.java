@@ -131,12 +131,18 @@ class LifetimeTest {
             for (int at = 0; at < 3; at++) {
                 callers.add(pool.submit(caller));
             }
-            for (int at = 0; at < 100; at++) {
-                current[0].close();
-                current[0] = open("shared-0");
-                Thread.yield();
+            try {
+                for (int at = 0; at < 100; at++) {
+                    Log last = current[0];
+                    // Who fetches from it still names it: closed alone it would not be let go.
+                    last.stop();
+                    last.close();
+                    current[0] = open("shared-0");
+                    Thread.yield();
+                }
+            } finally {
+                isOver.set(true);
             }
-            isOver.set(true);
             for (Future<Void> each : callers) {
                 each.get();
             }

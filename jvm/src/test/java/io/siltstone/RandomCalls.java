@@ -185,6 +185,10 @@ public final class RandomCalls {
             // A file of two gigabytes would do nothing but take its time.
             arguments[size] = (int) arguments[size] & 0x8000_ffff;
         }
+        if (call instanceof Constructor<?> && random.nextInt(50) != 0) {
+            // Room that is not there is waited for, half a second each time.
+            Arrays.setAll(arguments, at -> bounded(arguments[at]));
+        }
         try {
             Object result;
             if (call instanceof Constructor<?> constructor) {
@@ -207,6 +211,15 @@ public final class RandomCalls {
                 | NullPointerException notCalled) {
             return "not called: " + notCalled;
         }
+    }
+
+    /** A count or a size that memory has room for, or one below zero. */
+    private static Object bounded(Object argument) {
+        return switch (argument) {
+            case Integer number -> number & 0x8000_3fff;
+            case Long number -> number & 0x8000_0000_0000_3fffL;
+            case null, default -> argument;
+        };
     }
 
     /** A method of {@link Rows} or {@link Struct} is called on one of the classes below them. */

@@ -43,13 +43,20 @@ class RandomCallsTest {
         }
     }
 
+    // -Dsiltstone.seed=N makes other calls, -Dsiltstone.rounds=N more of them.
     @Test
     void aVirtualMachineLivesThroughTenThousandCallsThatMakeNoSense() throws Exception {
-        long seed = Long.getLong("siltstone.seed", System.nanoTime());
+        long first = Long.getLong("siltstone.seed", 1);
+        for (long at = 0; at < Long.getLong("siltstone.rounds", 1); at++) {
+            livesThrough(first + at, Files.createDirectory(home.resolve("round-" + at)));
+        }
+    }
+
+    private static void livesThrough(long seed, Path folder) throws Exception {
         List<String> options = List.of("-Xmx256m", "-XX:MaxDirectMemorySize=4g",
                 "-Dsiltstone.library.path=" + Library.path().toAbsolutePath());
-        List<String> arguments = List.of(Long.toString(seed), "10000", home.toString());
-        var child = Children.run(Children.java(RandomCalls.class, options, arguments), home);
+        List<String> arguments = List.of(Long.toString(seed), "10000", folder.toString());
+        var child = Children.run(Children.java(RandomCalls.class, options, arguments), folder);
         String label = "-Dsiltstone.seed=" + seed + "\n" + child.text();
         assertEquals(0, child.code(), label);
         assertTrue(child.text().endsWith("lived through 10000\n"), label);

@@ -36,8 +36,14 @@ fn the_follower_is_rebuilt_byte_for_byte_but_for_what_kafka_lost() {
     let segments = inventory.read_segments(&target, &layout).expect("segments");
     let remote = AuxRemote { target: &target, layout: &layout };
     let now_ms = follower.at_ms();
-    // Partition, its first local offset, the start of its log.
-    for (name, next, start) in [("tier-a-0", 89, 0), ("tier-b-0", 195, 97), ("tier-c-0", 293, 0)] {
+    // Partition, its first local offset, the start of its log, its transaction indexes.
+    let of_a = [(89, false), (179, true), (279, true)];
+    let partitions: [(_, _, _, &[(i64, bool)]); 3] = [
+        ("tier-a-0", 89, 0, &of_a),
+        ("tier-b-0", 195, 97, &[]),
+        ("tier-c-0", 293, 0, &[(293, false)]),
+    ];
+    for (name, next, start, aborted_indexes) in partitions {
         let config = LogConfig {
             remote_storage: true,
             segment_index_bytes: 4096,
@@ -88,6 +94,10 @@ fn the_follower_is_rebuilt_byte_for_byte_but_for_what_kafka_lost() {
         for base in &bases {
             let log = file_name(*base, "log");
             assert_eq!(ours(&log), theirs(&log), "{name} {log}");
+            for suffix in ["index", "timeindex"] {
+                let index = file_name(*base, suffix);
+                assert_eq!(ours(&index), theirs(&index), "{name} {index}");
+            }
         }
         // Epoch 0 begins at 0 in tier-b, too, though the log starts at 97: so Kafka has it.
         assert_eq!(ours("leader-epoch-checkpoint"), theirs("leader-epoch-checkpoint"), "{name}");
@@ -108,14 +118,15 @@ fn the_follower_is_rebuilt_byte_for_byte_but_for_what_kafka_lost() {
             }
         }
         assert!(more > 0, "{name}: Kafka has lost no producer");
+        let mut aborted = Vec::new();
         for base in &bases {
             let index = file_name(*base, "txnindex");
             let path = format!("data/{name}/{index}");
-            if let (Some(ours), Some(leaders)) =
-                (disk.read(&dir.join(&index), 1 << 20).ok(), leader.read(&path))
-            {
-                assert_eq!(ours, leaders, "{name} {index}: not the leader's");
-            }
+            let Some(leaders) = leader.read(&path) else { continue };
+            assert_eq!(ours(&index), leaders, "{name} {index}: not the leader's");
+            aborted.push((*base, theirs(&index) == leaders));
         }
+        // Whether Kafka's follower, which has lost the producers, has the leader's index as well.
+        assert_eq!(aborted, aborted_indexes, "{name}");
     }
 }

@@ -8,7 +8,6 @@ use siltstone::io::Disk;
 use siltstone::log::recover::Silent;
 use siltstone::log::recover::{Plan, RecoverOptions, analyse, commit, prepare};
 use siltstone::segment::rebuild::IndexSettings;
-use siltstone::state::Snapshot;
 use siltstone_tests::expect::Expectation;
 use siltstone_tests::kits::{Kit, State};
 use siltstone_tests::sha256;
@@ -113,7 +112,8 @@ fn compare(
         if sha256(&bytes) == sum.2 {
             continue;
         }
-        let known = (sum.0.ends_with(".snapshot") && same_producers(&bytes, sum, expectation))
+        let known = (sum.0.ends_with(".snapshot")
+            && crate::state::has_kafkas_producers(&bytes, sum, loaded))
             || (state.name().starts_with("clean-badindex")
                 && is_as_before(label, state, &sum.0, &bytes));
         if !known {
@@ -128,24 +128,6 @@ fn compare(
     for name in got.keys() {
         wrong.push(format!("{label}: {name} should not be there"));
     }
-}
-
-/// Whether a snapshot holds Kafka's producers, in whatever order.
-fn same_producers(
-    bytes: &[u8],
-    sum: &siltstone_tests::expect::FileSum,
-    expectation: &Expectation,
-) -> bool {
-    let loaded = expectation.loaded.ok().expect("a loaded log");
-    let Some(want) = loaded.snapshots.iter().find(|snapshot| snapshot.file == sum.0) else {
-        return false;
-    };
-    let mut got: Vec<_> =
-        Snapshot::read(bytes).expect("a snapshot").iter().map(crate::state::producer).collect();
-    let mut want = want.entries.clone();
-    got.sort_by_key(|producer| producer.producer_id);
-    want.sort_by_key(|producer| producer.producer_id);
-    got == want
 }
 
 /// Whether a repaired index is that of the state before it was damaged, or that which Kafka made of

@@ -4,7 +4,8 @@ use siltstone::state::producer::NO_OFFSET;
 use siltstone::state::{
     EpochEntry, LeaderEpochs, OffsetCheckpoint, ProducerEntry, Snapshot, checkpoint, write_snapshot,
 };
-use siltstone_tests::expect::Producer;
+use siltstone_tests::expect::{FileSum, Loaded, Producer};
+use siltstone_tests::sha256;
 
 use crate::{for_each_kit, partitions};
 
@@ -41,6 +42,19 @@ pub(crate) fn producer(entry: ProducerEntry) -> Producer {
         last_data_offset: batch.map_or(NO_OFFSET, |batch| batch.3),
         batches: batch.into_iter().collect(),
     }
+}
+
+/// Whether a snapshot is Kafka's once its producers stand as Kafka has them: their order in a hash
+/// map depends on its history.
+pub(crate) fn has_kafkas_producers(bytes: &[u8], sum: &FileSum, loaded: &Loaded) -> bool {
+    let Some(want) = loaded.snapshots.iter().find(|snapshot| snapshot.file == sum.0) else {
+        return false;
+    };
+    let place = |id| want.entries.iter().position(|producer| producer.producer_id == id);
+    let Ok(snapshot) = Snapshot::read(bytes) else { return false };
+    let mut entries: Vec<ProducerEntry> = snapshot.iter().collect();
+    entries.sort_by_key(|entry| place(entry.producer_id));
+    sha256(&write_snapshot(&entries)) == sum.2
 }
 
 for_each_kit!(leader_epochs_are_kafkas);

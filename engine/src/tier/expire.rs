@@ -2,6 +2,7 @@
 
 use super::expiry::ExpiryPlan;
 use super::remote_segment::{RemoteSegment, RemoteSegmentState, RemoteSegmentUpdate};
+use super::size_budget::SizeBudget;
 use crate::error::{Kind, Result};
 
 /// What waits to be deleted.
@@ -54,6 +55,9 @@ pub struct ExpiryRun {
     pub deleted: u64,
     /// Whether it was cancelled before its end.
     pub was_cancelled: bool,
+    /// The sizes as the plan found them, for the metrics and the next plan; as if nothing were
+    /// known once the run is cancelled.
+    pub budget: SizeBudget,
 }
 
 /// Who writes the updates, and when.
@@ -91,6 +95,7 @@ pub fn run_expiry(
     run: &mut ExpiryRun,
 ) -> Result<()> {
     // spec: tiered 6
+    run.budget = plan.budget;
     if let Some(offset) = plan.new_log_start {
         host.raise_log_start(offset)?;
     }
@@ -100,6 +105,7 @@ pub fn run_expiry(
     for segment in segments {
         if host.is_cancelled() {
             run.was_cancelled = true;
+            run.budget = SizeBudget::default();
             return Ok(());
         }
         host.waits(lag);
@@ -326,7 +332,6 @@ mod tests {
 
     #[test]
     fn a_partition_that_goes_leaves_nothing_behind() {
-        // spec: tiered-behaviours EX15
         for _partition in 0..2 {
             let mut leader = Leader::new(-1);
             let mut run = ExpiryRun::default();

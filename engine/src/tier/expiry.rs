@@ -31,7 +31,7 @@ pub struct ExpiryInput<'a> {
     pub now_ms: i64,
     /// Whether this broker is copying the segment of this id now.
     pub is_being_copied: &'a dyn Fn(Uuid) -> bool,
-    /// What the plan before said in [`SizeBudget::all_valid`]; `false` at first, and after the task
+    /// What the run before left in [`SizeBudget::all_valid`]; `false` at first, and after the task
     /// was cancelled.
     pub all_valid: bool,
 }

@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_log_starts_with_the_first_segment_of_the_earliest_epoch_that_has_one() {
-        // spec: tiered-behaviours RC11, RC13
+        // spec: tiered-behaviours RC11
         let of_1 = |epoch| (epoch == 1).then_some(500);
         let start = remote_log_start(&epochs("0:0 1:250 2:550"), 0, 700, of_1);
         assert_eq!(start, RemoteLogStart::At(500));

@@ -65,8 +65,8 @@ impl MetadataCache {
         self.is_loaded = true;
     }
 
-    /// Whether all events that were there have been read: before, the copy and expiration tasks of
-    /// the partition must wait.
+    /// Whether all events that were there have been read: before, the tasks of the partition must
+    /// wait, as [`RemoteTasks::if_loaded`](super::RemoteTasks::if_loaded) says.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
         self.is_loaded

@@ -185,13 +185,6 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_of_the_sizes_when_the_task_was_cancelled() {
-        // spec: tiered-behaviours EX10
-        let SizeBudget { breach, total_percent, local_percent, all_valid } = SizeBudget::default();
-        assert_eq!((breach, total_percent, local_percent, all_valid), (None, 0, 0, false));
-    }
-
-    #[test]
     fn a_breach_of_nothing_cannot_be() {
         // spec: tiered-behaviours EX19
         for (retention, breach) in [(10, 0), (10, -1), (-1, 10), (-1, -1), (-1, 0)] {

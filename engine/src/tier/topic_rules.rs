@@ -150,6 +150,18 @@ impl RemoteTasks {
         // spec: tiered 1
         RemoteTasks { copies: is_leader && !copy_disabled, expires: is_leader, follows: !is_leader }
     }
+
+    /// The tasks once all remote metadata of the partition has been read, as
+    /// [`MetadataCache::is_loaded`](super::MetadataCache::is_loaded) tells; before, there are none.
+    #[must_use]
+    pub fn if_loaded(self, is_loaded: bool) -> Self {
+        let RemoteTasks { copies, expires, follows } = self;
+        RemoteTasks {
+            copies: copies && is_loaded,
+            expires: expires && is_loaded,
+            follows: follows && is_loaded,
+        }
+    }
 }
 
 #[cfg(test)]

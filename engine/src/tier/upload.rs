@@ -94,6 +94,7 @@ pub struct UploadRun {
 
 /// Uploads what is to be uploaded of a log: `uploads` says what that is. The highest remote offset
 /// is set to what was copied before, too, so that a run that has nothing to do leaves it right.
+/// Where the topic's copies are switched off it does nothing.
 ///
 /// `run` tells what was done also when it fails.
 ///
@@ -110,7 +111,7 @@ pub fn run_uploads(
     // spec: tiered 2.1, 3
     let view = uploads.view();
     run.copied_offset = view.copied_offset;
-    if host.is_cancelled() {
+    if host.is_cancelled() || !log.config().remote_copy_enabled() {
         return Ok(());
     }
     log.update_highest_remote_offset(view.copied_offset);

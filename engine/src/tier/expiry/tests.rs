@@ -198,7 +198,6 @@ fn segments_of_many_epochs_go_once() {
 
 #[test]
 fn a_log_that_is_all_in_remote_storage_is_expired_to_its_end() {
-    // spec: tiered-behaviours EX11. What is read afterwards is a matter of the log.
     let one = |id: u64, at: i64| finished(id, at, at, &format!("0:{at}"));
     let mut given = Given::new(vec![one(1, 0), one(2, 1), one(3, 2)], "0:0");
     given.retention_bytes = 1;
@@ -210,7 +209,6 @@ fn a_log_that_is_all_in_remote_storage_is_expired_to_its_end() {
 
 #[test]
 fn segments_before_the_log_start_go_and_the_one_that_holds_it_stays() {
-    // spec: tiered-behaviours EX13, EX14
     let mut given = Given::new(vec![finished(1, 0, 1, "0:0"), finished(2, 2, 3, "0:2")], "0:0");
     given.log_start_offset = 3;
     given.epochs.truncate_from_start(3);

@@ -13,7 +13,7 @@ use crate::segment::FileRole;
 use crate::state::checkpoint::format_epochs;
 use crate::state::{EpochEntry, LeaderEpochs};
 use crate::tier::remote_segment::RemotePartition;
-use crate::tier::{LocalTarget, MetadataCache, ObjectBytes, RemoteTasks, upload_lag};
+use crate::tier::{LocalTarget, ObjectBytes, upload_lag};
 use crate::uuid::Uuid;
 
 const DIR: &str = "/orders-0";
@@ -378,88 +378,8 @@ fn what_is_uploaded_leaves_the_local_disk_and_the_rest_does_not() {
     assert_eq!(uploaded(&host), [(0, 1), (2, 3)]);
 }
 
-/// How many segments a consumer reads from remote storage that begins at 0.
-fn remote_reads(log: &Log, host: &Host) -> usize {
-    let local = log.local_log_start_offset();
-    uploaded(host).iter().filter(|(start, _)| *start < local).count()
-}
-
 fn tight() -> LogConfig {
     LogConfig { local_retention_bytes: 1, ..config() }
-}
-
-#[test]
-fn what_was_there_before_remote_storage_is_uploaded_too() {
-    // spec: tiered-behaviours RC17
-    let disk = SimDisk::new();
-    let off = LogConfig { remote_storage: false, ..config() };
-    let log = open_in(&disk, DIR, off, &OpenOptions::default());
-    produce(&log, 3, 1);
-    assert_eq!(log.local_log_start_offset(), 0);
-    log.set_config(tight());
-    produce(&log, 2, 1);
-    let mut host = Host::new(&disk);
-    assert_eq!(settle(&log, &mut host), (4, vec![4]));
-    assert_eq!(uploaded(&host), [(0, 0), (1, 1), (2, 2), (3, 3)]);
-    assert_eq!(remote_reads(&log, &host), 4);
-}
-
-#[test]
-fn copies_can_be_switched_off_and_on_again() {
-    // spec: tiered-behaviours RC18, RC19
-    let disk = SimDisk::new();
-    let log = open_in(&disk, DIR, tight(), &OpenOptions::default());
-    produce(&log, 3, 1);
-    let mut host = Host::new(&disk);
-    assert_eq!(settle(&log, &mut host), (2, vec![2]));
-    // Local deletion follows the whole retention, which has no limit, and no copy is made.
-    let disabled = LogConfig { remote_copy_disabled: true, ..config() };
-    assert!(!RemoteTasks::of(true, disabled.remote_copy_disabled).copies);
-    log.set_config(disabled.clone());
-    assert_eq!(log.delete_old_segments(0).unwrap(), 0);
-    assert_eq!((remote_reads(&log, &host), uploaded(&host).len()), (2, 2));
-    log.set_config(tight());
-    produce(&log, 1, 1);
-    assert_eq!(settle(&log, &mut host), (3, vec![3]));
-    assert_eq!(uploaded(&host)[2..], [(2, 2)]);
-    log.set_config(disabled);
-    assert_eq!(log.delete_old_segments(0).unwrap(), 0);
-    assert_eq!(remote_reads(&log, &host), 3);
-}
-
-#[test]
-fn nothing_is_copied_before_the_metadata_is_read() {
-    // spec: tiered-behaviours RC9
-    let disk = SimDisk::new();
-    let log = three_epochs(&disk);
-    let mut cache = MetadataCache::new(partition());
-    let mut host = Host { is_cancelled: !cache.is_loaded(), ..Host::new(&disk) };
-    run_from(&log, &mut host, 99).1.unwrap();
-    assert_eq!((uploaded(&host), log.highest_remote_offset()), (vec![], -1));
-    cache.mark_loaded();
-    host.is_cancelled = !cache.is_loaded();
-    run_from(&log, &mut host, -1).1.unwrap();
-    assert_eq!(uploaded(&host), [(0, 149)]);
-}
-
-#[test]
-fn a_broker_that_lost_its_checkpoints_goes_on_where_remote_storage_ends() {
-    // spec: tiered-behaviours RC21
-    let disk = SimDisk::new();
-    let log = open_in(&disk, DIR, tight(), &OpenOptions::default());
-    produce(&log, 3, 1);
-    let mut host = Host::new(&disk);
-    assert_eq!(settle(&log, &mut host).0, 2);
-    log.flush(true, 0).unwrap();
-    drop(log);
-    let unclean = OpenOptions { clean_shutdown: false, ..OpenOptions::default() };
-    let log = open_in(&disk, DIR, tight(), &unclean);
-    produce(&log, 2, 1);
-    let (_, outcome) = run_from(&log, &mut host, 1);
-    outcome.unwrap();
-    log.delete_old_segments(0).unwrap();
-    assert_eq!(uploaded(&host)[2..], [(2, 2), (3, 3)]);
-    assert_eq!((log.local_log_start_offset(), remote_reads(&log, &host)), (4, 4));
 }
 
 #[test]

@@ -392,6 +392,30 @@ fn a_directory_says_whose_it_is() {
 }
 
 #[test]
+fn a_log_is_opened_with_the_high_watermark_of_the_checkpoint() {
+    // spec: replication H18
+    let mut node = TestNode::new(1);
+    let log = node.log("kafka");
+    for _ in 0..6 {
+        node.append(&log, &records(1));
+    }
+    log.flush(true, node.now_ms).unwrap();
+    node.engine().checkpoint(CheckpointFile::RecoveryPoints).unwrap();
+    let checkpoint = |node: &TestNode, high_watermark: i64| {
+        let text = format!("0\n1\nkafka 0 {high_watermark}\n").into_bytes();
+        node.disk.put(&Path::new("/a").join(HIGH_WATERMARKS), text, None).unwrap();
+    };
+    // It is followed as far as the log goes.
+    for (written, opened) in [(4, 4), (0, 0), (9, 6)] {
+        node.kill();
+        checkpoint(&node, written);
+        node.start();
+        let log = node.log("kafka");
+        assert_eq!((log.high_watermark(), log.log_end_offset()), (opened, 6), "{written}");
+    }
+}
+
+#[test]
 fn high_watermarks_that_cannot_be_understood_take_the_directory_offline() {
     // spec: behaviours CP-004
     let mut node = TestNode::new(2);

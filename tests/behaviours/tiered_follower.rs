@@ -5,13 +5,11 @@
 
 use siltstone::log::timestamps::{EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED};
 use siltstone::log::{Isolation, LogConfig};
+use siltstone::replica::special_offset;
 use siltstone::replica::{
     Action, AppendFailure, AuxFailure, AuxTarget, EpochEnd, Event, FailReason, FetchAnswer,
     FetchState, FollowerConfig, LeaderAnswers, Phase, Query, Request, RetryReason, aux_target,
     follower_step, lacks_history, should_start_at_tiered,
-};
-use siltstone::replica::{
-    FetchRequest, FetchVerdict, Reader, leader_fetch_verdict, special_offset,
 };
 use siltstone_tests::live::{TestLog, records};
 use siltstone_tests::replicas::{Batch, PlainFollower, PlainLeader, PlainSegment, epochs};
@@ -549,35 +547,6 @@ fn what_is_built_is_what_the_remote_segment_says() {
         assert_eq!((after.fetch_offset, after.last_fetched_epoch), (next, Some(1)));
         assert_eq!(after.lag, Some(200 - next));
     }
-}
-
-#[test]
-fn a_replica_in_another_directory_starts_at_the_local_log() {
-    // spec: tiered-behaviours FF20
-    let mut source = leader(true, (0, 3, 3), 3, &[]);
-    source.highest_remote_offset = 2;
-    // A future replica never takes the shortcut.
-    let mut future = PlainFollower::empty(REMOTE);
-    future.catch_up(&source);
-    assert_eq!(log(&future), (0, 3, 3, 3, 0));
-    future.append(Batch { offset: 3, epoch: 1 });
-    let leads = PlainLeader {
-        local_log_start_offset: future.local_log_start_offset,
-        log_end_offset: future.log_end_offset,
-        high_watermark: future.log_end_offset,
-        epochs: future.epochs.clone(),
-        leader_epoch: 1,
-        ..source
-    };
-    let read = |fetch_offset| {
-        let reader = Reader::Consumer;
-        let fetch =
-            FetchRequest { reader, fetch_offset, leader_epoch: None, last_fetched_epoch: None };
-        leader_fetch_verdict(&leads.view(), &fetch)
-    };
-    let remote_reads = (0..4).filter(|&offset| read(offset) == FetchVerdict::ReadRemote).count();
-    assert_eq!(remote_reads, 3);
-    assert!(matches!(read(3), FetchVerdict::Serve { .. }));
 }
 
 #[test]

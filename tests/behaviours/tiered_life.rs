@@ -1,13 +1,19 @@
 //! A tiered log from its first upload to its deletion: rows of sections RC and EX that a consumer
 //! sees.
 
-use siltstone::io::SimDisk;
-use siltstone::log::LogConfig;
-use siltstone::tier::{
-    MetadataCache, ObjectTarget, RemoteLogStart, RemoteSegment, RemoteSegmentState, SizeBudget,
-};
+use std::path::Path;
 
-use crate::tiered_log::Tiered;
+use siltstone::dir::engine::NewLog;
+use siltstone::io::SimDisk;
+use siltstone::log::{AppendScratch, LeaderAppend, LogConfig};
+use siltstone::tier::{
+    AuxJob, AuxLimits, AuxPlace, AuxRemote, MetadataCache, ObjectTarget, RemoteLogStart,
+    RemoteSegment, RemoteSegmentState, SizeBudget, build_aux_bulk,
+};
+use siltstone_tests::live::records;
+use siltstone_tests::nodes::TestNode;
+
+use crate::tiered_log::{Remote, Tiered};
 
 /// A log whose segments but the last are uploaded, and gone from the disk.
 fn settled(records: usize, per_segment: i64) -> Tiered {
@@ -113,6 +119,62 @@ fn no_task_runs_before_the_metadata_is_read() {
         assert_eq!(!tiered.remote.deleted.is_empty(), is_leader);
         assert_eq!(tiered.remote.uploaded.len() > 1, is_leader);
     }
+}
+
+#[test]
+fn a_log_that_moves_to_another_directory_starts_behind_what_is_remote() {
+    // spec: tiered-behaviours FF20
+    let mut node = TestNode::new(2);
+    node.config = LogConfig {
+        remote_storage: true,
+        local_retention_bytes: 1,
+        segment_index_bytes: 12_000,
+        ..LogConfig::default()
+    };
+    let mut remote = Remote::new(0, &SimDisk::new());
+    let current = node.log("orders");
+    for offset in 0..3 {
+        if offset > 0 {
+            current.roll(node.now_ms).unwrap();
+        }
+        node.append(&current, &records(1));
+    }
+    remote.copy_of(&current);
+    current.delete_old_segments(node.now_ms).unwrap();
+    assert_eq!((&remote.uploaded, current.local_log_start_offset()), (&vec![(0, 0), (1, 1)], 2));
+
+    // The log in the other directory begins behind what is remote, and copies what is local.
+    let future = NewLog {
+        is_future: true,
+        preferred: Some("/b".into()),
+        config: node.config.clone(),
+        now_ms: node.now_ms,
+        ..NewLog::default()
+    };
+    let future = node.engine().get_or_create("orders", 0, &future).unwrap();
+    let segment = remote.cache.segment(0, current.local_log_start_offset() - 1).unwrap();
+    let job = AuxJob { place: AuxPlace::Log(&future), segment, log_start_offset: 0 };
+    let from = AuxRemote { target: &remote.target, layout: &remote.layout };
+    let limits = AuxLimits::new(node.now_ms);
+    let built = build_aux_bulk(&node.disk, &[job], from, &limits).remove(0).unwrap();
+    assert_eq!(built.next_offset, 2);
+    future.append_as_follower(&records(1).at(2).epoch(0).build(), 0, node.now_ms).unwrap();
+    node.engine().replace_current_with_future("orders", 0, node.now_ms).unwrap();
+
+    // Leadership moves to it.
+    let log = node.log("orders");
+    assert_eq!(*log.dir(), Path::new("/b/orders-0"));
+    assert_eq!((log.log_start_offset(), log.local_log_start_offset()), (0, 2));
+    assert_eq!(log.highest_remote_offset(), -1);
+    log.roll(node.now_ms).unwrap();
+    let append = LeaderAppend::client(1, node.now_ms);
+    log.append_as_leader(&mut records(1).build(), &append, &mut AppendScratch::new()).unwrap();
+    log.update_high_watermark(log.log_end_offset()).unwrap();
+    remote.copy_of(&log);
+    assert_eq!(remote.uploaded[2..], [(2, 2)]);
+    log.delete_old_segments(node.now_ms).unwrap();
+    assert_eq!(log.local_log_start_offset(), 3);
+    assert_eq!(remote.consume(&log, 0, 4), (vec![0, 1, 2, 3], 3));
 }
 
 #[test]

@@ -12,12 +12,12 @@ use siltstone::record::builder::{BatchBuilder, BatchOptions};
 use siltstone::record::codec::Compressor;
 use siltstone::tier::expire::Writer;
 use siltstone::tier::{
-    DeleteLag, ExpiryHost, ExpiryInput, ExpiryRun, HighestRemote, LocalTarget, LogUploads,
-    MetadataCache, ObjectLayout, RemoteLogStart, RemoteMetadata, RemoteMetadataRecord,
-    RemotePartition, RemoteSegment, RemoteSegmentId, RemoteSegmentUpdate, RemoteTasks, RemoteView,
-    SizeRetention, TargetIndexes, UploadHost, UploadParts, UploadRun, Uploader, delete_partition,
-    delete_parts, highest_remote, plan_expiry, put_parts, read_metadata_log, remote_log_start,
-    remote_read, run_expiry, run_uploads,
+    DeleteLag, ExpiryHost, ExpiryInput, ExpiryRun, LocalTarget, LogUploads, MetadataCache,
+    ObjectLayout, RemoteLogStart, RemoteMetadata, RemoteMetadataRecord, RemotePartition,
+    RemoteSegment, RemoteSegmentId, RemoteSegmentUpdate, RemoteTasks, RemoteView, SizeRetention,
+    TargetIndexes, UploadHost, UploadParts, UploadRun, Uploader, delete_partition, delete_parts,
+    highest_remote, plan_expiry, put_parts, read_metadata_log, remote_log_start, remote_read,
+    run_expiry, run_uploads,
 };
 use siltstone::uuid::Uuid;
 use siltstone_tests::live::{TestLog, records};
@@ -43,6 +43,79 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
+    /// What a partition of the topic has in a store: nothing yet.
+    pub(crate) fn new(partition: i32, store: &SimDisk) -> Self {
+        let partition =
+            RemotePartition { topic_id: Uuid::reserved(9), topic: "orders".into(), partition };
+        let mut cache = MetadataCache::new(partition.clone());
+        cache.mark_loaded();
+        Remote {
+            target: LocalTarget::new(Arc::new(store.clone()), "/"),
+            layout: ObjectLayout::default(),
+            cache,
+            events: Vec::new(),
+            partition,
+            uploaded: Vec::new(),
+            deleted: Vec::new(),
+            deletions_max: usize::MAX,
+        }
+    }
+
+    /// The last offset of a log that is uploaded.
+    fn highest(&self, log: &Log) -> i64 {
+        let of_epoch = |epoch| self.cache.highest_offset(epoch);
+        let found = highest_remote(&log.leader_epochs(), log.log_end_offset(), of_epoch);
+        found.map_or(-1, |it| it.offset)
+    }
+
+    /// Copies what is to be copied of a log.
+    pub(crate) fn copy_of(&mut self, log: &Log) -> UploadRun {
+        let uploads = LogUploads::of(log, self.highest(log), None);
+        let uploader = Uploader { broker_id: WRITER.broker_id, now_ms: T, ..Uploader::default() };
+        let mut run = UploadRun::default();
+        run_uploads(log, &uploads, &uploader, self, &mut run).unwrap();
+        run
+    }
+
+    pub(crate) fn view<T>(&self, log: &Log, see: impl FnOnce(&RemoteView<'_>) -> T) -> T {
+        let Remote { target, layout, cache, .. } = self;
+        let epochs = log.leader_epochs();
+        see(&RemoteView {
+            cache,
+            epochs: &epochs,
+            log_start_offset: log.log_start_offset(),
+            log_end_offset: log.log_end_offset(),
+            target,
+            layout,
+            indexes: &TargetIndexes { target, layout },
+            local: log,
+        })
+    }
+
+    /// Reads so many records of a log one at a time; gives their offsets, and how many came from
+    /// remote storage.
+    pub(crate) fn consume(&self, log: &Log, from: i64, count: usize) -> (Vec<i64>, usize) {
+        let options = FetchOptions {
+            max_bytes: 1,
+            isolation: Isolation::HighWatermark,
+            min_one_message: true,
+        };
+        let (mut offsets, mut remote) = (Vec::new(), 0);
+        let mut offset = from;
+        while offsets.len() < count {
+            let bytes = if offset < log.local_log_start_offset() {
+                remote += 1;
+                self.view(log, |view| remote_read(view, offset, &options)).unwrap().bytes
+            } else {
+                log.read(offset, &options).unwrap().bytes
+            };
+            let header = BatchHeader::parse(&bytes).unwrap();
+            offsets.push(header.base_offset);
+            offset = header.next_offset();
+        }
+        (offsets, remote)
+    }
+
     fn change(&mut self, update: RemoteSegmentUpdate) -> Result<()> {
         self.cache.update(&update)?;
         self.events.push(RemoteMetadataRecord::Update(update));
@@ -141,20 +214,7 @@ impl Tiered {
             config.remote_storage = true;
             config.local_retention_bytes = 1;
         });
-        let partition =
-            RemotePartition { topic_id: Uuid::reserved(9), topic: "orders".into(), partition };
-        let mut cache = MetadataCache::new(partition.clone());
-        cache.mark_loaded();
-        let remote = Remote {
-            target: LocalTarget::new(Arc::new(store.clone()), "/"),
-            layout: ObjectLayout::default(),
-            cache,
-            events: Vec::new(),
-            partition,
-            uploaded: Vec::new(),
-            deleted: Vec::new(),
-            deletions_max: usize::MAX,
-        };
+        let remote = Remote::new(partition, store);
         Tiered { log, remote, is_leader: true, expiry: ExpiryRun::default(), per_segment }
     }
 
@@ -181,20 +241,20 @@ impl Tiered {
         let tasks = RemoteTasks::of(self.is_leader, config.remote_copy_disabled);
         let tasks = tasks.if_loaded(remote.cache.is_loaded());
         if config.remote_storage && tasks.copies {
-            copy(log, remote);
+            remote.copy_of(log);
         }
         if config.remote_storage && tasks.expires {
             self.expiry = expire(log, remote, &config, self.expiry.budget.all_valid);
         }
         if config.remote_storage && tasks.follows {
-            log.update_highest_remote_offset(highest(log, remote).map_or(-1, |it| it.offset));
+            log.update_highest_remote_offset(remote.highest(log));
         }
         log.delete_old_segments(self.log.now_ms).unwrap();
     }
 
     /// Copies whatever the tasks say.
     pub(crate) fn copy(&mut self) -> UploadRun {
-        copy(self.log.log(), &mut self.remote)
+        self.remote.copy_of(self.log.log())
     }
 
     /// Raises the log start as a deletion of records does; gives how many remote segments go.
@@ -229,43 +289,12 @@ impl Tiered {
     }
 
     pub(crate) fn with<T>(&self, see: impl FnOnce(&RemoteView<'_>) -> T) -> T {
-        let (log, Remote { target, layout, cache, .. }) = (self.log.log(), &self.remote);
-        let epochs = log.leader_epochs();
-        see(&RemoteView {
-            cache,
-            epochs: &epochs,
-            log_start_offset: log.log_start_offset(),
-            log_end_offset: log.log_end_offset(),
-            target,
-            layout,
-            indexes: &TargetIndexes { target, layout },
-            local: log,
-        })
+        self.remote.view(self.log.log(), see)
     }
 
-    /// Reads so many records one at a time; gives their offsets, and how many came from remote
-    /// storage.
+    /// As [`Remote::consume`].
     pub(crate) fn consume(&self, from: i64, count: usize) -> (Vec<i64>, usize) {
-        let options = FetchOptions {
-            max_bytes: 1,
-            isolation: Isolation::HighWatermark,
-            min_one_message: true,
-        };
-        let (mut offsets, mut remote) = (Vec::new(), 0);
-        let mut offset = from;
-        while offsets.len() < count {
-            let log = self.log.log();
-            let bytes = if offset < log.local_log_start_offset() {
-                remote += 1;
-                self.with(|view| remote_read(view, offset, &options)).unwrap().bytes
-            } else {
-                log.read(offset, &options).unwrap().bytes
-            };
-            let header = BatchHeader::parse(&bytes).unwrap();
-            offsets.push(header.base_offset);
-            offset = header.next_offset();
-        }
-        (offsets, remote)
+        self.remote.consume(self.log.log(), from, count)
     }
 
     /// Base offsets of the segments on the local disk.
@@ -303,19 +332,6 @@ impl Tiered {
         metadata.mark_loaded();
         self.remote.cache = metadata.partition(&self.remote.partition).unwrap().clone();
     }
-}
-
-fn highest(log: &Log, remote: &Remote) -> Option<HighestRemote> {
-    let of_epoch = |epoch| remote.cache.highest_offset(epoch);
-    highest_remote(&log.leader_epochs(), log.log_end_offset(), of_epoch)
-}
-
-fn copy(log: &Log, remote: &mut Remote) -> UploadRun {
-    let copied = highest(log, remote).map_or(-1, |it| it.offset);
-    let uploader = Uploader { broker_id: WRITER.broker_id, now_ms: T, ..Uploader::default() };
-    let mut run = UploadRun::default();
-    run_uploads(log, &LogUploads::of(log, copied, None), &uploader, remote, &mut run).unwrap();
-    run
 }
 
 fn expire(log: &Log, remote: &mut Remote, config: &LogConfig, all_valid: bool) -> ExpiryRun {

@@ -39,6 +39,14 @@ pub struct FollowerFetch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleBrokerEpoch;
 
+impl StaleBrokerEpoch {
+    /// Its number on the wire.
+    #[must_use]
+    pub fn code(self) -> i16 {
+        6
+    }
+}
+
 /// What is known of a broker from the cluster's metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokerStatus {

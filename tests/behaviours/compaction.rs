@@ -880,3 +880,118 @@ fn a_log_that_is_cut_meanwhile_ends_the_round() {
     assert_eq!(error.kind(), siltstone::Kind::Conflict);
     assert_eq!(compaction.step().expect_err("given up").kind(), siltstone::Kind::Cancelled);
 }
+
+/// Two segments that are too large for one, and the active one. What comes first is in the first,
+/// the newer value of key 1 in the second, at 17.
+fn two_groups(first: impl Fn(&mut Topic)) -> Topic {
+    let mut topic = Topic::with(|config| config.segment_bytes = 1500);
+    topic.cleaner = Cleaner::new(CleanerOptions { step_bytes: 1, ..CleanerOptions::default() });
+    let fill = |topic: &mut Topic, end: i64| {
+        for offset in topic.log.log().log_end_offset()..end {
+            let key = if offset == 17 { 1 } else { 100 + offset };
+            topic.append(&Keys { value: vec![b'v'; 40], ..keys(&[key]) });
+        }
+    };
+    first(&mut topic);
+    fill(&mut topic, 10);
+    topic.roll();
+    fill(&mut topic, 20);
+    topic.roll();
+    topic.log.replicate();
+    let bases: Vec<i64> = topic.log.log().segments().iter().map(|one| one.base_offset()).collect();
+    assert_eq!(bases, [0, 10, 20], "the segments are not what the test is about");
+    topic
+}
+
+/// Cuts a log after each step of a round. Says how the rounds ended, and in how many of them what
+/// stands in front of the cut was another in the end.
+fn cut_after_each_step(
+    new: impl Fn() -> Topic,
+    offset: i64,
+) -> (Vec<Option<siltstone::Kind>>, usize) {
+    let (mut endings, mut changes) = (Vec::new(), 0);
+    for steps in 0.. {
+        let mut topic = new();
+        let before_cut = |topic: &Topic| {
+            let (mut bases, mut records) = (topic.base_offsets(), topic.offsets());
+            bases.retain(|base| *base < offset);
+            records.retain(|record| *record < offset);
+            (bases, records)
+        };
+        let mut cleaner = std::mem::take(&mut topic.cleaner);
+        let log = topic.log.log();
+        let range = log.cleanable(None, NOW_MS).expect("a range");
+        let mut round = log.begin_compaction(&mut cleaner, &range, NOW_MS).expect("a round");
+        if (0..steps).any(|_| round.step().expect("a step").is_some()) {
+            return (endings, changes);
+        }
+        let before = before_cut(&topic);
+        assert!(log.truncate_to(offset, NOW_MS).expect("a cut"));
+        let ending = loop {
+            match round.step() {
+                Ok(None) => {}
+                Ok(Some(_)) => break None,
+                Err(error) => break Some(error.kind()),
+            }
+        };
+        drop(round);
+        endings.push(ending);
+        changes += usize::from(before_cut(&topic) != before);
+    }
+    unreachable!("a round ends")
+}
+
+#[test]
+fn values_stay_where_those_that_were_to_replace_them_are_cut() {
+    let new = || two_groups(|topic| topic.plain(&[1]));
+    let mut topic = new();
+    topic.clean(0, NOW_MS);
+    assert_eq!(topic.offsets()[..2], [1, 2], "the first is replaced else");
+    let (endings, changes) = cut_after_each_step(new, 15);
+    assert!(endings.len() > 40, "{} steps", endings.len());
+    assert_eq!(changes, 0);
+    let is_ended = |ending: &&Option<siltstone::Kind>| **ending == Some(siltstone::Kind::Conflict);
+    // But for the cut that came last, when all was done.
+    assert_eq!(endings.iter().filter(is_ended).count(), endings.len() - 1);
+}
+
+#[test]
+fn transactions_are_not_taken_for_aborted_whose_markers_are_cut() {
+    let new = || {
+        let mut topic = two_groups(|topic| topic.txn(1, &[2]));
+        topic.end(1, true);
+        topic.plain(&[3]);
+        topic.log.replicate();
+        topic
+    };
+    let (endings, changes) = cut_after_each_step(new, 20);
+    assert_eq!(changes, 0);
+    assert!(endings.contains(&Some(siltstone::Kind::Conflict)));
+}
+
+#[test]
+fn the_last_batches_of_producers_stay_that_are_so_by_a_cut() {
+    let of_producer = |key, sequence| keys(&[key]).of(1, sequence);
+    let new = || {
+        let mut topic = two_groups(|topic| topic.append(&of_producer(1, 0)));
+        topic.plain(&[3]);
+        topic.append(&of_producer(2, 1));
+        topic
+    };
+    let (endings, changes) = cut_after_each_step(new, 21);
+    assert_eq!(changes, 0);
+    assert!(endings.contains(&Some(siltstone::Kind::Conflict)));
+}
+
+#[test]
+fn a_cut_behind_what_a_round_goes_by_does_not_end_it() {
+    let new = || {
+        let mut topic = two_groups(|topic| topic.plain(&[1]));
+        topic.append(&keys(&[4]).of(1, 0));
+        topic.plain(&[5]);
+        topic
+    };
+    let (endings, changes) = cut_after_each_step(new, 20);
+    assert!(endings.iter().all(Option::is_none), "{endings:?}");
+    assert!(changes > 0);
+}

@@ -109,6 +109,8 @@ pub(super) struct Durable {
     pub(super) newest_base: i64,
     /// How often the log was cut: a flush that began before says nothing of what came after.
     pub(super) truncations: u64,
+    /// The lowest offset at which it was cut since the last round of compaction began.
+    pub(super) lowest_cut: i64,
     /// Snapshots that were written but not synced.
     pub(super) snapshots: Vec<i64>,
     pub(super) last_flush_ms: i64,

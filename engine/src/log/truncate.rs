@@ -167,6 +167,7 @@ impl Log {
         let compacted_end = holds_end.unwrap_or(end).min(end);
         let mut durable = self.durable();
         durable.truncations += 1;
+        durable.lowest_cut = durable.lowest_cut.min(end);
         durable.flushed_end_offset = durable.flushed_end_offset.min(end);
         durable.newest_base = durable.newest_base.min(end);
         durable.snapshots.retain(|offset| *offset <= end);

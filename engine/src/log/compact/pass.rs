@@ -1,6 +1,7 @@
 //! One round of compaction, a step at a time.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::cleaned::{Clean, CleanSegment, Cleaned, discard};
@@ -8,12 +9,13 @@ use super::cleaner::Cleaner;
 use super::fill::Fill;
 use super::groups::group;
 use super::range::Cleanable;
+use super::replacement::{Refused, changed};
 use super::rounds::Round;
 use super::rules::{CleanRules, Conditions, LastRecords};
 use super::sources::{Piece, Source};
 use super::transactions::TransactionView;
 use crate::error::{Error, Kind, Result};
-use crate::log::{Log, LogConfig};
+use crate::log::{Log, LogConfig, Segments};
 use crate::record::filter::FilterTotals;
 
 /// What a round has done.
@@ -122,9 +124,9 @@ impl Log {
 
     /// Begins a round over what `range` says.
     ///
-    /// Files that it has not finished are removed when it is dropped. Removing or cutting segments
-    /// meanwhile ends it with `Conflict`; closing, deleting and renaming the log with `Cancelled`,
-    /// and they wait for the step that is being done.
+    /// Files that it has not finished are removed when it is dropped. Removing segments meanwhile
+    /// and cutting what it goes by end it with `Conflict`; closing, deleting and renaming the log
+    /// with `Cancelled`, and they wait for the step that is being done.
     ///
     /// # Errors
     /// `Conflict` when another thread is writing, and while another round is under way;
@@ -136,21 +138,16 @@ impl Log {
         now_ms: i64,
     ) -> Result<Compaction<'a>> {
         let round = self.rounds.begin(self)?;
-        let truncations = self.durable().truncations;
         self.complete_replacement()?;
+        let (segments, truncations, last_records) = self.watch_cuts()?;
         let (first_dirty_offset, upper_bound) =
             (range.first_dirty_offset, range.first_uncleanable_offset);
-        let segments = self.segments();
         let is_range = first_dirty_offset >= 0 && first_dirty_offset <= upper_bound;
         if !is_range || segments.last().is_none_or(|last| upper_bound > last.base_offset()) {
             let message =
                 format!("offsets {first_dirty_offset} to {upper_bound} cannot be compacted");
             return Err(Error::new(Kind::InvalidArgument, message).in_file(&self.dir()));
         }
-        let last_records = {
-            let mut seat = self.take_seat()?;
-            LastRecords::of(&seat.writer()?.producers)
-        };
         let config = LogConfig::clone(&self.config());
         // spec: cleaner 3
         let legacy_horizon_ms = match segments.values(0, first_dirty_offset.max(0))?.last() {
@@ -182,13 +179,29 @@ impl Log {
             cleaner,
             config,
             round,
-            conditions: Conditions { now_ms, upper_bound, legacy_horizon_ms, last_records },
+            conditions: Conditions {
+                now_ms,
+                upper_bound,
+                reach: upper_bound,
+                legacy_horizon_ms,
+                last_records,
+            },
             first_dirty_offset,
             truncations,
             view,
             stage: Stage::Fill { sources, at: 0, position },
             done: Compacted::default(),
         })
+    }
+
+    /// What the log is, and how often it had been cut: from now on the lowest cut is noted.
+    fn watch_cuts(&self) -> Result<(Arc<Segments>, u64, LastRecords)> {
+        // In the seat: a cut has come to its end, or is noted.
+        let mut seat = self.take_seat()?;
+        let last_records = LastRecords::of(&self.ready(&mut seat)?.producers);
+        let mut durable = self.durable();
+        durable.lowest_cut = i64::MAX;
+        Ok((self.segments(), durable.truncations, last_records))
     }
 }
 
@@ -218,11 +231,10 @@ impl Compaction<'_> {
                 Err(error)
             }
             Err(error) => {
-                let is_changed = !self.is_current();
+                let is_changed = error.kind() != Kind::Cancelled && !self.is_current();
                 self.abandon();
                 if is_changed {
-                    let message = "the log was changed while it was compacted";
-                    return Err(Error::new(Kind::Conflict, message).in_file(&self.log.dir()));
+                    return Err(changed(self.log));
                 }
                 Err(error.context("compact"))
             }
@@ -235,8 +247,16 @@ impl Compaction<'_> {
         matches!(self.stage, Stage::Abandoned)
     }
 
-    /// Whether the segments at hand are what they were.
+    /// Whether what the round goes by was cut.
+    fn is_cut(&self) -> bool {
+        self.log.durable().lowest_cut < self.conditions.reach
+    }
+
+    /// Whether the segments at hand are what they were, and what the round goes by.
     fn is_current(&self) -> bool {
+        if self.is_cut() {
+            return false;
+        }
         let segments = self.log.segments();
         let sources = match &self.stage {
             Stage::Fill { sources, .. } => sources,
@@ -318,6 +338,7 @@ impl Compaction<'_> {
     fn make_groups(&mut self) -> Result<()> {
         let latest = self.cleaner.map.latest_offset();
         self.done.end_offset = latest.saturating_add(1);
+        self.conditions.reach = self.done.end_offset;
         self.done.key_count = self.cleaner.map.key_count();
         self.view = TransactionView::default();
         let segments = self.log.segments();
@@ -335,6 +356,9 @@ impl Compaction<'_> {
             self.stage = Stage::Done;
             return Ok(());
         };
+        if self.is_cut() {
+            return Err(changed(self.log));
+        }
         let base_offset = sources.first().map_or(0, Source::base_offset);
         let settings = self.config.segment();
         let now_ms = self.conditions.now_ms;
@@ -363,7 +387,11 @@ impl Compaction<'_> {
                 Some(next) => next,
                 None => source.segment.read_end(folder)?.0,
             };
-            self.view.add(self.log.aborted_transactions(from, upper_bound)?);
+            let aborted = self.log.aborted_transactions(from, upper_bound)?;
+            let markers_end = aborted.iter().map(|txn| txn.last_offset.saturating_add(1)).max();
+            let reach = &mut self.conditions.reach;
+            *reach = markers_end.map_or(*reach, |end| end.max(*reach));
+            self.view.add(aborted);
             group.keeps_legacy_tombstones =
                 source.modified_ms(folder)? > self.conditions.legacy_horizon_ms;
         }
@@ -430,18 +458,16 @@ impl Compaction<'_> {
         groups: VecDeque<Vec<Source>>,
     ) -> Result<()> {
         let count = old.len();
-        match self.log.begin_replacement((new, old), self.conditions.now_ms) {
+        match self.log.begin_replacement((new, old), &self.conditions) {
             Ok(()) => {
                 self.done.segments_read += count;
                 self.done.segments_written += 1;
                 self.stage = Stage::Swapping { groups };
                 self.complete_swap()
             }
-            Err((error, new, old)) => {
-                let segments = self.log.segments();
-                let is_current = old.iter().all(|source| source.is_current(&segments));
+            Err(Refused { error, new, old, is_changed }) => {
                 self.stage = Stage::Swap { new, old, groups };
-                if !is_current {
+                if is_changed {
                     self.abandon();
                 }
                 Err(error)

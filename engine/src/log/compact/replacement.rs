@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, TryLockError};
 
 use super::cleaned::CleanSegment;
+use super::rules::Conditions;
 use super::sources::Source;
 use crate::error::{Error, Kind, Result};
 use crate::io::Storage;
@@ -58,37 +59,53 @@ enum Stage {
     Name,
 }
 
+/// A replacement that was not begun: nothing has happened.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) error: Error,
+    pub(super) new: CleanSegment,
+    pub(super) old: Vec<Source>,
+    /// The log is not what it was: there is no use in another try.
+    pub(super) is_changed: bool,
+}
+
 impl Log {
-    /// Begins to replace segments.
+    /// Begins to replace segments, by a new one that was made under these conditions.
     ///
     /// # Errors
-    /// `Conflict` while another thread is writing or replacing, and when the old segments are not
-    /// what they were: nothing has happened then.
+    /// `Conflict` while another thread is writing or replacing, and when the old segments or the
+    /// conditions are not what they were.
     pub(super) fn begin_replacement(
         &self,
         (new, old): (CleanSegment, Vec<Source>),
-        now_ms: i64,
-    ) -> std::result::Result<(), (Error, CleanSegment, Vec<Source>)> {
-        let begin = || {
+        conditions: &Conditions,
+    ) -> std::result::Result<(), Refused> {
+        let mut is_changed = false;
+        let mut begin = || {
             let pending = self.replacements.lock()?;
             if pending.is_some() {
                 return Err(being_replaced());
             }
             let mut seat = self.take_seat()?;
-            self.ready(&mut seat)?;
+            let writer = self.ready(&mut seat)?;
             let segments = self.segments.load();
-            if !old.iter().all(|source| source.is_current(&segments)) {
-                let message = "the log was changed while it was compacted";
-                return Err(Error::new(Kind::Conflict, message).in_file(&self.dir()));
+            let next = old.last().and_then(|last| segments.higher(last.base_offset()));
+            let end = next.map_or(i64::MAX, |next| next.base_offset());
+            // In the seat: a cut is behind the replacement, or is seen here.
+            let lowest_cut = self.durable().lowest_cut;
+            is_changed = !old.iter().all(|source| source.is_current(&segments))
+                || !conditions.hold(lowest_cut, end, &writer.producers);
+            if is_changed {
+                return Err(changed(self));
             }
             self.replacements.is_pending.store(true, Ordering::Release);
             Ok(pending)
         };
         let mut pending = match begin() {
             Ok(pending) => pending,
-            Err(error) => return Err((error, new, old)),
+            Err(error) => return Err(Refused { error, new, old, is_changed }),
         };
-        let stage = Stage::Announce;
+        let (stage, now_ms) = (Stage::Announce, conditions.now_ms);
         *pending = Some(Replacement { new, old, now_ms, stage, snapshots: Vec::new() });
         Ok(())
     }
@@ -229,6 +246,12 @@ fn rename_if_there(storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> 
         Err(error) if error.kind() == Kind::NotFound => Ok(()),
         other => other,
     }
+}
+
+/// That a round found another log than it began with.
+pub(super) fn changed(log: &Log) -> Error {
+    let message = "the log was changed while it was compacted";
+    Error::new(Kind::Conflict, message).in_file(&log.dir())
 }
 
 fn being_replaced() -> Error {

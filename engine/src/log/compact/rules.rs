@@ -17,9 +17,21 @@ pub(super) struct Conditions {
     pub(super) now_ms: i64,
     /// Where the round ends, exclusive.
     pub(super) upper_bound: i64,
+    /// Up to where, exclusive, the log must be what it was: the records that take the place of
+    /// others and the markers that abort what goes lie before it.
+    pub(super) reach: i64,
     /// Tombstones of the old formats stay in segments that were written to later.
     pub(super) legacy_horizon_ms: i64,
     pub(super) last_records: LastRecords,
+}
+
+impl Conditions {
+    /// Whether they are right for segments that end at `end`, though the log was cut at
+    /// `lowest_cut` since, if it is not `i64::MAX`.
+    pub(super) fn hold(&self, lowest_cut: i64, end: i64, producers: &ProducerState) -> bool {
+        lowest_cut >= self.reach
+            && (lowest_cut == i64::MAX || self.last_records.hold(producers, end))
+    }
 }
 
 /// The last batch of each producer that is known: it must not go, or the producer's next sequence
@@ -27,7 +39,7 @@ pub(super) struct Conditions {
 #[derive(Debug, Default)]
 pub(super) struct LastRecords(HashMap<i64, LastRecord>);
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct LastRecord {
     data_offset: Option<i64>,
     producer_epoch: i16,
@@ -45,6 +57,15 @@ impl LastRecords {
             (producer.producer_id, record)
         });
         LastRecords(records.collect())
+    }
+
+    /// Whether no other batch before `end` is the last of its producer now, as one in front of a cut
+    /// may be.
+    fn hold(&self, producers: &ProducerState, end: i64) -> bool {
+        LastRecords::of(producers).0.iter().all(|(producer_id, now)| {
+            let is_behind = now.data_offset.is_some_and(|offset| offset >= end);
+            is_behind || self.0.get(producer_id) == Some(now)
+        })
     }
 
     fn has(&self, header: &BatchHeader) -> bool {

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use siltstone::state::{ProducerEntry, ReplayState, Snapshot, write_snapshot};
 use siltstone_benches::batches::FIRST_TIMESTAMP_MS;
-use siltstone_benches::{limits, state};
+use siltstone_benches::{state, state_limits};
 
 const PRODUCERS: u32 = 10_000;
 const EXPIRATION_MS: i64 = 86_400_000;
@@ -27,7 +27,7 @@ fn snapshot_of_10k_producers(c: &mut Criterion) {
     });
     let mut least = Vec::new();
     group.bench_function("plain_loop", |b| {
-        b.iter(|| limits::read_snapshot(black_box(&bytes), &mut least).expect("right"));
+        b.iter(|| state_limits::read_snapshot(black_box(&bytes), &mut least).expect("right"));
     });
     group.bench_function("load_into_state", |b| {
         b.iter(|| {

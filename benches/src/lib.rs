@@ -3,6 +3,7 @@
 
 pub mod batches;
 pub mod cache;
+pub mod dir_limits;
 pub mod directory;
 pub mod follower;
 pub mod limits;
@@ -12,7 +13,9 @@ pub mod remote;
 pub mod rounds;
 pub mod segment;
 pub mod state;
+pub mod state_limits;
 pub mod supply;
+pub mod sync_limits;
 pub mod uploads;
 
 /// A benchmark that cannot go on says why and ends.

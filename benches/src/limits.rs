@@ -3,12 +3,10 @@
 //! They believe what they read: no length is checked twice, no verdict is given, nothing but the
 //! least is kept. What an engine that checks everything comes to is judged against them.
 
-use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::hint::black_box;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crc_fast::crc32_iscsi;
 use siltstone::io::{Disk, MapMode, OpenMode, Reader, Source, Storage};
@@ -17,8 +15,10 @@ use crate::Result;
 
 /// Bytes before the records of a batch.
 const HEADER_SIZE: usize = 61;
-/// Bytes of a window.
+/// Bytes that are read at a time, and of a window of a map.
 const WINDOW_BYTES: usize = 256 << 10;
+/// Read bytes have room for the largest batch in front.
+const BUFFER_BYTES: usize = 512 << 10;
 /// Producers are kept in an array of so many.
 const PRODUCER_SLOTS: usize = 4096;
 
@@ -34,14 +34,12 @@ struct Walked {
     max_timestamp: i64,
 }
 
-/// Checks every batch of a log and builds indexes and producers.
+/// Checks every batch of a log and builds indexes and producers. The engine's maps are used where
+/// maps are allowed, and plain reads else.
 ///
 /// # Errors
 /// When a checksum is wrong.
 pub fn recover(log: &Path, maps: MapMode) -> Result<i64> {
-    let file = Disk::new().open(log, OpenMode::Read)?;
-    let size = file.metadata()?.size_bytes;
-    let mut source = Reader::new(&*file, size, WINDOW_BYTES, maps);
     let mut walked = Walked {
         offset_index: Vec::with_capacity(4 << 20),
         time_index: Vec::with_capacity(4 << 20),
@@ -51,21 +49,51 @@ pub fn recover(log: &Path, maps: MapMode) -> Result<i64> {
         next_offset: 0,
         max_timestamp: 0,
     };
+    if maps == MapMode::Never {
+        walk_reads(log, &mut walked)?;
+    } else {
+        walk_map(log, maps, &mut walked)?;
+    }
+    black_box(&walked);
+    Ok(walked.next_offset)
+}
+
+fn walk_reads(log: &Path, walked: &mut Walked) -> Result<()> {
+    let mut file = File::open(log)?;
+    let (mut buffer, mut kept) = (vec![0; BUFFER_BYTES], 0);
+    loop {
+        let room = buffer.get_mut(kept..).unwrap_or_default();
+        let wanted = room.len().min(WINDOW_BYTES);
+        let read = file.read(room.get_mut(..wanted).unwrap_or_default())?;
+        if read == 0 {
+            break;
+        }
+        let held = kept + read;
+        let taken = walk(buffer.get(..held).unwrap_or_default(), walked)?;
+        buffer.copy_within(taken..held, 0);
+        kept = held - taken;
+    }
+    if kept == 0 { Ok(()) } else { Err("the log does not end with a whole batch".into()) }
+}
+
+fn walk_map(log: &Path, maps: MapMode, walked: &mut Walked) -> Result<()> {
+    let file = Disk::new().open(log, OpenMode::Read)?;
+    let size = file.metadata()?.size_bytes;
+    let mut source = Reader::new(&*file, size, WINDOW_BYTES, maps);
     let mut at = 0;
     while at < size {
         let window = source.window(at, HEADER_SIZE)?;
-        let mut taken = walk(window, &mut walked)?;
+        let mut taken = walk(window, walked)?;
         if taken == 0 {
             let wanted = size_of(window)?;
-            taken = walk(source.window(at, wanted)?, &mut walked)?;
+            taken = walk(source.window(at, wanted)?, walked)?;
             if taken == 0 {
                 return Err("the log does not end with a whole batch".into());
             }
         }
         at += u64::try_from(taken)?;
     }
-    black_box(&walked);
-    Ok(walked.next_offset)
+    Ok(())
 }
 
 fn size_of(batch: &[u8]) -> Result<usize> {
@@ -110,12 +138,12 @@ fn take(batch: &[u8], walked: &mut Walked) -> Option<()> {
 }
 
 #[inline]
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[inline]
-fn i64_at(bytes: &[u8], at: usize) -> Option<i64> {
+pub(crate) fn i64_at(bytes: &[u8], at: usize) -> Option<i64> {
     Some(i64::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
@@ -129,25 +157,6 @@ pub fn read_through(path: &Path) -> Result<()> {
     let mut buffer = vec![0; 1 << 20];
     while file.read(&mut buffer)? > 0 {}
     Ok(())
-}
-
-/// Checks every batch of a log and opens its payload as LZ4 frames by the library that the engine
-/// uses, a block at a time.
-///
-/// # Errors
-/// When something is not what was written.
-pub fn open_lz4(log: &[u8]) -> Result<usize> {
-    let (mut rest, mut opened) = (log, 0);
-    let mut out = vec![0; 1 << 20];
-    while let Some(size) = u32_at(rest, 8) {
-        let (batch, behind) = rest.split_at_checked(usize::try_from(size)? + 12).ok_or("short")?;
-        if Some(crc32_iscsi(batch.get(21..).ok_or("short")?)) != u32_at(batch, 17) {
-            return Err("a batch is not what was written".into());
-        }
-        opened += lz4_blocks(batch.get(HEADER_SIZE..).ok_or("short")?, &mut out)?;
-        rest = behind;
-    }
-    Ok(opened)
 }
 
 /// Opens the blocks of a frame as Kafka writes it: a header of seven bytes, blocks, an end mark of
@@ -173,122 +182,4 @@ pub fn lz4_blocks(frame: &[u8], out: &mut [u8]) -> Result<usize> {
         };
         rest = behind;
     }
-}
-
-/// Reads a snapshot of producers into an array.
-///
-/// # Errors
-/// When its checksum is wrong.
-pub fn read_snapshot(bytes: &[u8], found: &mut Vec<[i64; 6]>) -> Result<()> {
-    if Some(crc32_iscsi(bytes.get(6..).ok_or("short")?)) != u32_at(bytes, 2) {
-        return Err("the checksum is wrong".into());
-    }
-    found.clear();
-    found.extend(bytes.get(10..).unwrap_or_default().chunks_exact(46).filter_map(|entry| {
-        let numbers = (u32_at(entry, 8)?, u32_at(entry, 22)?, u32_at(entry, 34)?);
-        let small = i64::from(numbers.0) << 32 | i64::from(numbers.1);
-        Some([
-            i64_at(entry, 0)?,
-            i64_at(entry, 14)?,
-            i64_at(entry, 26)?,
-            i64_at(entry, 38)?,
-            small,
-            i64::from(numbers.2),
-        ])
-    }));
-    Ok(())
-}
-
-/// Walks a transaction index and takes what a fetch of all offsets must know.
-pub fn collect_aborted(bytes: &[u8], found: &mut Vec<(i64, i64)>) {
-    for entry in bytes.chunks_exact(34) {
-        if let (Some(id), Some(first), Some(last)) =
-            (i64_at(entry, 2), i64_at(entry, 10), i64_at(entry, 18))
-            && last >= 0
-        {
-            found.push((id, first));
-        }
-    }
-}
-
-/// Does to every folder what its recovery cannot leave out: list it, read its logs, check them,
-/// write a snapshot beside and put it in place, write over the time index, cut the offset index.
-/// Folders are made durable by the hundred.
-///
-/// # Errors
-/// When a folder is not what was made.
-pub fn recover_folders(
-    home: &Path,
-    folders: &[PathBuf],
-    threads: usize,
-    snapshot: &str,
-    active: &str,
-) -> Result<()> {
-    for group in folders.chunks(256) {
-        let share = group.len().div_ceil(threads.max(1));
-        each(group, share, &|folder| prepare(folder, snapshot))?;
-        crate::cache::sync_all(home)?;
-        each(group, share, &|folder| commit(folder, snapshot, active))?;
-        crate::cache::sync_all(home)?;
-    }
-    Ok(())
-}
-
-type Step<'a> = &'a (dyn Fn(&Path) -> std::io::Result<()> + Sync);
-
-fn each(group: &[PathBuf], share: usize, step: Step<'_>) -> Result<()> {
-    if share >= group.len() {
-        return Ok(group.iter().try_for_each(|folder| step(folder))?);
-    }
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = group
-            .chunks(share)
-            .map(|part| scope.spawn(move || part.iter().try_for_each(|folder| step(folder))))
-            .collect();
-        for worker in workers {
-            worker.join().map_err(|_| "a thread panicked")??;
-        }
-        Ok(())
-    })
-}
-
-fn prepare(folder: &Path, snapshot: &str) -> std::io::Result<()> {
-    let mut names: Vec<String> = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        names.push(entry?.file_name().to_string_lossy().into_owned());
-    }
-    let mut producers: HashMap<i64, u32> = HashMap::new();
-    let mut buffer = vec![0; 64 << 10];
-    for name in names.iter().filter(|name| name.ends_with(".log")) {
-        let file = File::open(folder.join(name))?;
-        let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        buffer.resize(size, 0);
-        file.read_exact_at(&mut buffer, 0)?;
-        let mut rest = buffer.as_slice();
-        while let Some(batch) = u32_at(rest, 8)
-            .and_then(|size| rest.split_at_checked(usize::try_from(size).ok()?.saturating_add(12)))
-        {
-            let computed = crc32_iscsi(batch.0.get(21..).unwrap_or_default());
-            if let (Some(id), true) = (i64_at(batch.0, 43), u32_at(batch.0, 17) == Some(computed)) {
-                producers.insert(id, u32_at(batch.0, 53).unwrap_or(0));
-            }
-            rest = batch.1;
-        }
-    }
-    black_box(&producers);
-    for name in
-        names.iter().filter(|name| name.ends_with("-checkpoint") || name.ends_with(".metadata"))
-    {
-        black_box(fs::read(folder.join(name))?);
-    }
-    fs::write(folder.join(format!("{snapshot}.tmp")), [7; 470])?;
-    Ok(())
-}
-
-fn commit(folder: &Path, snapshot: &str, active: &str) -> std::io::Result<()> {
-    fs::rename(folder.join(format!("{snapshot}.tmp")), folder.join(snapshot))?;
-    let times = OpenOptions::new().write(true).open(folder.join(format!("{active}.timeindex")))?;
-    times.write_all_at(&[7; 96], 0)?;
-    times.set_len(96)?;
-    OpenOptions::new().write(true).open(folder.join(format!("{active}.index")))?.set_len(64)
 }

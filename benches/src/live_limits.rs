@@ -156,22 +156,73 @@ fn interpolate(count: usize, target: u64, entry: impl Fn(usize) -> (u64, u32)) -
 /// # Errors
 /// When the log cannot be read.
 pub fn locate(log: &File, index: &[u8], offset: u32, size_bytes: u64) -> Result<u64> {
+    let position = offset_lookup(index, index.len() / OFFSET_ENTRY, offset);
+    seek(log, u64::from(position), size_bytes, |batch| last_offset(batch) >= u64::from(offset))
+}
+
+/// Finds the batch of an offset by an index and a log that are both in memory, as mapped files are.
+///
+/// # Errors
+/// When there is none.
+pub fn locate_mapped(log: &[u8], index: &[u8], offset: u32) -> Result<usize> {
+    let mut position = usize::try_from(offset_lookup(index, index.len() / OFFSET_ENTRY, offset))?;
+    while let Some(header) = log.get(position..position + HEADER_SIZE) {
+        if last_offset(header) >= u64::from(offset) {
+            return Ok(position);
+        }
+        position += usize::try_from(u32_at(header, 8).unwrap_or(0))? + 12;
+    }
+    Err("no batch has this offset".into())
+}
+
+/// Finds the first batch that is as late as `timestamp` or later, and looks at its first record:
+/// both indexes in memory, one read of headers, and more where the batch lies further on.
+///
+/// # Errors
+/// When the log cannot be read.
+pub fn locate_time(
+    log: &File,
+    (offsets, times): (&[u8], &[u8]),
+    timestamp: u64,
+    size_bytes: u64,
+) -> Result<u64> {
+    let offset = time_lookup(times, times.len() / TIME_ENTRY, timestamp);
+    let position = offset_lookup(offsets, offsets.len() / OFFSET_ENTRY, offset);
+    seek(log, u64::from(position), size_bytes, |batch| {
+        let is_there = u64_at(batch, 35) >= timestamp;
+        if is_there {
+            let record = batch.get(HEADER_SIZE..HEADER_SIZE + 8).unwrap_or_default();
+            black_box(walk_records(record).is_ok());
+        }
+        is_there
+    })
+}
+
+fn last_offset(header: &[u8]) -> u64 {
+    u64_at(header, 0) + u64::from(u32_at(header, 23).unwrap_or(0))
+}
+
+/// The position of the first batch from `position` on that `is_it`.
+fn seek(
+    log: &File,
+    mut position: u64,
+    size_bytes: u64,
+    is_it: impl Fn(&[u8]) -> bool,
+) -> Result<u64> {
     let mut window = [0; WINDOW_BYTES];
-    let mut position = u64::from(offset_lookup(index, index.len() / OFFSET_ENTRY, offset));
     loop {
         let read = log.read_at(&mut window, position)?;
         let read = window.get(..read).unwrap_or_default();
         let mut skipped = 0;
-        while let Some(header) = read.get(skipped..skipped + HEADER_SIZE) {
-            let last = u64_at(header, 0) + u64::from(u32_at(header, 23).unwrap_or(0));
-            if last >= u64::from(offset) {
+        while let Some(batch) = read.get(skipped..).filter(|batch| batch.len() >= HEADER_SIZE) {
+            if is_it(batch) {
                 return Ok(position + u64::try_from(skipped)?);
             }
-            skipped += usize::try_from(u32_at(header, 8).unwrap_or(0))? + 12;
+            skipped += usize::try_from(u32_at(batch, 8).unwrap_or(0))? + 12;
         }
         position += u64::try_from(skipped)?;
         if position >= size_bytes || skipped == 0 {
-            return Err("no batch has this offset".into());
+            return Err("no such batch".into());
         }
     }
 }
@@ -213,22 +264,4 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 #[inline]
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_be_bytes(*bytes))
-}
-
-/// The byte in a transaction index where the first entry begins that ends at `offset` or behind it.
-#[must_use]
-pub fn first_aborted(index: &[u8], offset: i64) -> usize {
-    let (mut low, mut left) = (0, index.len() / 34);
-    while left > 0 {
-        let half = left / 2;
-        let at = (low + half) * 34 + 18;
-        let last = index.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
-        if last.is_some_and(|bytes| i64::from_be_bytes(bytes) < offset) {
-            low += half + 1;
-            left -= half + 1;
-        } else {
-            left = half;
-        }
-    }
-    low * 34
 }

@@ -144,13 +144,22 @@ pub fn request(offset: i64, isolation: siltstone::log::Isolation) -> DirectReque
     }
 }
 
-fn side_files(start_offset: i64) -> SegmentIndexes {
+/// The bytes of a segment's offset index, and their number of entries.
+///
+/// # Panics
+/// When what is made here cannot be.
+#[must_use]
+pub fn offset_index(start_offset: i64) -> (Vec<u8>, usize) {
     let entries = usize::try_from(ENTRIES).expect("positive");
     let mut offsets = OffsetIndexBuilder::new(start_offset, entries * 8).expect("room");
     for slot in 0..ENTRIES {
         let offset = start_offset + i64::from(slot);
         offsets.append(offset, slot * INTERVAL).expect("rising");
     }
+    (offsets.into_bytes(), entries)
+}
+
+fn side_files(start_offset: i64) -> SegmentIndexes {
     let transactions = (0..ABORTED).flat_map(|number| {
         let first_offset = start_offset + number * 10;
         AbortedTxn {
@@ -161,5 +170,6 @@ fn side_files(start_offset: i64) -> SegmentIndexes {
         }
         .encode()
     });
-    SegmentIndexes::new(start_offset, offsets.into_bytes(), Vec::new(), transactions.collect())
+    let (offsets, _) = offset_index(start_offset);
+    SegmentIndexes::new(start_offset, offsets, Vec::new(), transactions.collect())
 }

@@ -1,8 +1,8 @@
 //! How long does something take on a machine that others use, too?
 //!
-//! A round knows how long its thread waited for a core. That share is taken off, and the rounds
-//! that waited least are kept. Work on several threads cannot be corrected so: its rounds are
-//! judged by the first thread alone.
+//! A round knows how long its thread waited for a core, and the rounds that waited least are kept.
+//! Nothing is taken off: what counts is the time by the clock. Work on several threads is judged by
+//! the first thread alone.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::Result;
 /// Rounds that waited less than this share of their time count as undisturbed.
 const UNDISTURBED: f64 = 0.02;
 /// No more rounds than wanted are run once this many seconds have passed.
-const PATIENCE_S: f64 = 20.0;
+const PATIENCE_S: f64 = 12.0;
 
 /// Runs from its start to its stop.
 #[derive(Debug)]
@@ -32,14 +32,14 @@ impl Watch {
     pub fn stop(self) -> Lap {
         let whole_s = self.started.elapsed().as_secs_f64();
         let waited_s = std::time::Duration::from_nanos(waited_ns() - self.waited_ns).as_secs_f64();
-        Lap { seconds: (whole_s - waited_s).max(0.0), waited: waited_s / whole_s.max(1e-9) }
+        Lap { seconds: whole_s, waited: waited_s / whole_s.max(1e-9) }
     }
 }
 
 /// One measured stretch.
 #[derive(Clone, Copy, Debug)]
 pub struct Lap {
-    /// What it took, less the waiting.
+    /// What it took.
     pub seconds: f64,
     /// The share of it that the thread waited for a core.
     pub waited: f64,
@@ -54,7 +54,7 @@ pub struct Timing {
     pub min_s: f64,
     /// The longest.
     pub max_s: f64,
-    /// The largest share of waiting that was taken off.
+    /// The largest share of a round in which its thread waited for a core.
     pub waited: f64,
 }
 
@@ -75,6 +75,17 @@ pub fn rounds(wanted: usize, mut round: impl FnMut() -> Result<Lap>) -> Result<T
         laps.push(round()?);
     }
     Ok(Timing::of(laps, wanted))
+}
+
+/// Runs `round` once to warm up and then as often as wanted: work that takes seconds to put back,
+/// or that several threads do.
+///
+/// # Errors
+/// Those of `round`.
+pub fn few_rounds(wanted: usize, mut round: impl FnMut() -> Result<Lap>) -> Result<Timing> {
+    round()?;
+    let laps: Result<Vec<Lap>> = (0..wanted).map(|_| round()).collect();
+    Ok(Timing::of(laps?, wanted))
 }
 
 impl Timing {

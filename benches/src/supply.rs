@@ -103,10 +103,10 @@ impl Supply {
             }
             let lap = watch.stop();
             whole.seconds += lap.seconds;
-            waited_s += lap.waited * lap.seconds / (1.0 - lap.waited).max(0.01);
+            waited_s += lap.waited * lap.seconds;
             spent += size;
         }
-        whole.waited = waited_s / (whole.seconds + waited_s).max(1e-9);
+        whole.waited = waited_s / whole.seconds.max(1e-9);
         Ok(whole)
     }
 

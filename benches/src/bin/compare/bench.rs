@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use siltstone_benches::Result;
 use siltstone_benches::directory::Directory;
-use siltstone_benches::rounds::{Lap, Timing, Watch, rounds};
+use siltstone_benches::rounds::{Lap, Timing, Watch, few_rounds, rounds};
 
 use crate::kafka::Figures;
 use crate::table::Row;
@@ -70,7 +70,7 @@ impl Bench {
     /// Measures rounds that say themselves what counts. They take seconds, and longer still to put
     /// back, so there are three.
     pub(crate) fn time_few_laps(&self, work: impl FnMut() -> Result<Lap>) -> Result<Timing> {
-        rounds(self.rounds().min(3), work)
+        few_rounds(self.rounds().min(3), work)
     }
 
     /// Where directories of many partitions are made. They stay until the end: where many files

@@ -8,13 +8,19 @@ use siltstone_benches::Result;
 
 use crate::bench::Bench;
 
-/// Medians by name, in bytes, items or partitions a second, or in seconds.
+/// Medians by name, in bytes, items or partitions a second, or in seconds; and the largest share of
+/// a round in which its thread waited for a core.
 #[derive(Debug, Default)]
-pub(crate) struct Figures(BTreeMap<String, f64>);
+pub(crate) struct Figures(BTreeMap<String, (f64, f64)>);
 
 impl Figures {
     pub(crate) fn get(&self, name: &str) -> Option<f64> {
-        self.0.get(name).copied()
+        self.0.get(name).map(|(median, _)| *median)
+    }
+
+    /// How long each has waited.
+    pub(crate) fn waited(&self) -> Vec<(String, f64)> {
+        self.0.iter().map(|(name, (_, waited))| (name.clone(), *waited)).collect()
     }
 }
 
@@ -69,7 +75,7 @@ fn has(program: &str, argument: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-fn measure(bench: &Bench, build: &Path, group: &str) -> Result<BTreeMap<String, f64>> {
+fn measure(bench: &Bench, build: &Path, group: &str) -> Result<BTreeMap<String, (f64, f64)>> {
     let classes = format!("{0}/kafka-peer-1.jar:{0}/lib/*", build.display());
     let output = Command::new("java")
         .args(["-Xmx2g", "-Xms1g", "-XX:+UseG1GC", "-XX:MaxDirectMemorySize=256m", "-cp", &classes])
@@ -86,7 +92,8 @@ fn measure(bench: &Bench, build: &Path, group: &str) -> Result<BTreeMap<String, 
         println!("kafka: {line}");
         let mut fields = line.split('\t');
         if let (Some(name), Some(Ok(median))) = (fields.next(), fields.next().map(str::parse)) {
-            figures.insert(name.to_owned(), median);
+            let waited = fields.next_back().and_then(|share| share.parse().ok()).unwrap_or(0.0);
+            figures.insert(name.to_owned(), (median, waited));
         }
     }
     Ok(figures)

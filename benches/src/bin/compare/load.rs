@@ -3,7 +3,7 @@
 use siltstone::io::MapMode;
 use siltstone_benches::directory::Directory;
 use siltstone_benches::rounds::{Timing, Watch};
-use siltstone_benches::{Result, limits};
+use siltstone_benches::{Result, dir_limits};
 
 use crate::bench::Bench;
 use crate::table::{Goal, Row, Unit};
@@ -43,7 +43,7 @@ fn limit(bench: &Bench, directory: &mut Directory, threads: usize) -> Result<Tim
     bench.time_few_laps(|| {
         directory.kill_again()?;
         let watch = Watch::start();
-        limits::recover_folders(&directory.home, &folders, threads, &snapshot, &active)?;
+        dir_limits::recover_folders(&directory.home, &folders, threads, &snapshot, &active)?;
         Ok(watch.stop())
     })
 }

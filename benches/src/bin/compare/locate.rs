@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use siltstone::io::Disk;
+use siltstone::io::{Disk, MapMode};
 use siltstone::log::{FetchOptions, Isolation, Log, OpenOptions};
 use siltstone::record::codec::Codec;
 use siltstone::segment::{FileName, FileRole};
@@ -35,11 +35,21 @@ struct Opened {
     recent: Vec<(i64, u64)>,
 }
 
-/// The numbers of a row that depend on where is looked.
+/// What rows of one place have in common: a thread that looks up all offsets.
 struct Wanted {
     offsets: Vec<i64>,
-    limit: Timing,
+    /// Of one thread, and of two.
+    limits: (Timing, Timing),
     goal: f64,
+}
+
+/// Runs the same on two threads.
+fn on_two(work: &(dyn Fn() -> Result<()> + Sync)) -> Result<()> {
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| work().map_err(|error| error.to_string()));
+        work()?;
+        Ok(other.join().map_err(|_| "a thread panicked")??)
+    })
 }
 
 pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
@@ -49,8 +59,9 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
         let timestamp = format!("offset for a timestamp, {kibibytes} KiB batches");
         let places = ["tail", "random in a sealed segment"];
         let names = places.map(|place| (name(place), name(&format!("{place}, two threads"))));
+        let by_map = format!("locate by map, {kibibytes} KiB batches, random in a sealed segment");
         let any = names.iter().any(|(one, two)| bench.wants(one) || bench.wants(two));
-        if !any && !bench.wants(&timestamp) {
+        if !any && !bench.wants(&timestamp) && !bench.wants(&by_map) {
             continue;
         }
         let opened = Opened::make(bench, kibibytes)?;
@@ -61,6 +72,10 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
                 let wanted = if is_tail { opened.tail(bench)? } else { opened.random(bench)? };
                 rows.extend(opened.locate(bench, (one, two), &key, &wanted)?);
             }
+        }
+        if bench.wants(&by_map) {
+            let key = format!("locate-{kibibytes}k-random");
+            rows.push(bench.told(opened.by_map(bench, &by_map, &key)?));
         }
         if bench.wants(&timestamp) {
             let key = format!("timestamp-{kibibytes}k");
@@ -120,30 +135,66 @@ impl Opened {
         let offsets = Random(3).between(bench.scaled(LOOKUPS), end - per_batch * TAIL, end);
         let kept = self.recent.len().saturating_sub(64);
         let recent = self.recent.get(kept..).unwrap_or_default();
-        let limit = bench.time(|| {
+        let limit = || {
             for offset in &offsets {
                 black_box(live_limits::locate_among(recent, *offset));
             }
             Ok(())
-        })?;
-        Ok(Wanted { offsets, limit, goal: 0.15 })
+        };
+        let limits = (bench.time(limit)?, bench.time(|| on_two(&limit))?);
+        Ok(Wanted { offsets, limits, goal: 0.15 })
+    }
+
+    fn anywhere(&self, bench: &Bench) -> Vec<i64> {
+        Random(3).between(bench.scaled(LOOKUPS), 0, self.segment.end_offset)
+    }
+
+    /// A side file of the sealed segment.
+    fn read(&self, role: FileRole) -> Result<Vec<u8>> {
+        Ok(std::fs::read(self.segment.dir.join(FileName::live(0, role).format()))?)
     }
 
     fn random(&self, bench: &Bench) -> Result<Wanted> {
-        let end = self.segment.end_offset;
-        let offsets = Random(3).between(bench.scaled(LOOKUPS), 0, end);
+        let offsets = self.anywhere(bench);
         let file = std::fs::File::open(&self.segment.log)?;
-        let name = FileName::live(0, FileRole::OffsetIndex).format();
-        let index = std::fs::read(self.segment.dir.join(name))?;
-        let limit = bench.time(|| {
+        let index = self.read(FileRole::OffsetIndex)?;
+        let limit = || {
             for offset in &offsets {
                 let offset = u32::try_from(*offset)?;
                 let size_bytes = self.segment.size_bytes;
                 black_box(live_limits::locate(&file, &index, offset, size_bytes)?);
             }
             Ok(())
+        };
+        let limits = (bench.time(limit)?, bench.time(|| on_two(&limit))?);
+        Ok(Wanted { offsets, limits, goal: 0.9 })
+    }
+
+    /// The same look-up, against what mapped headers allow.
+    fn by_map(&self, bench: &Bench, name: &str, key: &str) -> Result<Row> {
+        let offsets = self.anywhere(bench);
+        let ours = bench.time(|| self.look(&offsets))?;
+        let all = FetchOptions { max_bytes: u32::MAX, ..OPTIONS };
+        let range = self.log.locate(0, &all)?.range.ok_or("nothing was found")?;
+        let log = range.map(MapMode::Always)?.ok_or("no map was made")?;
+        let index = self.read(FileRole::OffsetIndex)?;
+        let limit = bench.time(|| {
+            for offset in &offsets {
+                black_box(live_limits::locate_mapped(&log, &index, u32::try_from(*offset)?)?);
+            }
+            Ok(())
         })?;
-        Ok(Wanted { offsets, limit, goal: 0.9 })
+        let count = f64::from(u32::try_from(offsets.len())?);
+        let kafka = bench.kafka.get(key).map(|seconds| seconds * 1e6);
+        let row = Row::timed(name, US, count, ours, Goal::Figure(0.2));
+        Ok(row.with_limit(count, limit).with_kafka(kafka))
+    }
+
+    fn look(&self, offsets: &[i64]) -> Result<()> {
+        for offset in offsets {
+            black_box(self.log.locate(*offset, &OPTIONS)?);
+        }
+        Ok(())
     }
 
     /// One thread's row, and that of two.
@@ -154,32 +205,21 @@ impl Opened {
         key: &str,
         wanted: &Wanted,
     ) -> Result<Vec<Row>> {
-        let look = || {
-            for offset in &wanted.offsets {
-                black_box(self.log.locate(*offset, &OPTIONS)?);
-            }
-            Ok(())
-        };
+        let look = || self.look(&wanted.offsets);
         let count = f64::from(u32::try_from(wanted.offsets.len())?);
         let kafka = |key: &str| bench.kafka.get(key).map(|seconds| seconds * 1e6);
         let mut rows = Vec::new();
         let alone = bench.time(look)?;
         if bench.wants(one) {
             let row = Row::timed(one, US, count, alone, Goal::Figure(wanted.goal));
-            rows.push(bench.told(row.with_limit(count, wanted.limit).with_kafka(kafka(key))));
+            rows.push(bench.told(row.with_limit(count, wanted.limits.0).with_kafka(kafka(key))));
         }
         if bench.wants(two) {
-            let both = bench.time(|| {
-                std::thread::scope(|scope| {
-                    let other = scope.spawn(|| look().map_err(|error| error.to_string()));
-                    look()?;
-                    Ok(other.join().map_err(|_| "a thread panicked")??)
-                })
-            })?;
-            // The limit is half of what one thread takes for one; to be reached are 1.9 times.
-            let row = Row::timed(two, US, count * 2.0, both, Goal::OfLimit(0.95));
+            let both = bench.time(|| on_two(&look))?;
+            let goal = Goal::OfOneThread(1.9, US.of(count, alone.median_s));
+            let row = Row::timed(two, US, count * 2.0, both, goal);
             let kafka = kafka(&format!("{key}-2"));
-            rows.push(bench.told(row.with_limit(count * 2.0, alone).with_kafka(kafka)));
+            rows.push(bench.told(row.with_limit(count * 2.0, wanted.limits.1).with_kafka(kafka)));
         }
         Ok(rows)
     }
@@ -197,8 +237,19 @@ impl Opened {
             }
             Ok(())
         })?;
+        let file = std::fs::File::open(&self.segment.log)?;
+        let (offsets, times) = (self.read(FileRole::OffsetIndex)?, self.read(FileRole::TimeIndex)?);
+        let limit = bench.time(|| {
+            for timestamp in &wanted {
+                let (indexes, size_bytes) = ((&*offsets, &*times), self.segment.size_bytes);
+                let timestamp = timestamp.cast_unsigned();
+                black_box(live_limits::locate_time(&file, indexes, timestamp, size_bytes)?);
+            }
+            Ok(())
+        })?;
         let count = f64::from(u32::try_from(wanted.len())?);
         let kafka = bench.kafka.get(key).map(|seconds| seconds * 1e6);
-        Ok(Row::timed(name, US, count, ours, Goal::Figure(1.0)).with_kafka(kafka))
+        let row = Row::timed(name, US, count, ours, Goal::Figure(1.0));
+        Ok(row.with_limit(count, limit).with_kafka(kafka))
     }
 }

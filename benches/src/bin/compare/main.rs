@@ -91,7 +91,7 @@ fn main() -> Result<()> {
         bench.clear()?;
     }
     bench.clear_all()?;
-    let table = table::format(&rows);
+    let table = table::format(&rows, &bench.kafka.waited());
     println!("\n{table}");
     if bench.is_quick || !bench.words.is_empty() {
         return Ok(());

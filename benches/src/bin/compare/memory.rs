@@ -63,15 +63,7 @@ fn remains(bench: &Bench, home: &Path, name: &str, shape: Shape) -> Result<()> {
 
 fn row(name: &str, logs: &Path, goal: f64) -> Result<Row> {
     let peak = peak_bytes(logs)?;
-    Ok(Row {
-        name: name.to_owned(),
-        unit: Unit::Mebibytes,
-        ours: peak / MIB,
-        spread: None,
-        kafka: None,
-        limit: None,
-        goal: Goal::Figure(goal),
-    })
+    Ok(Row::counted(name, Unit::Mebibytes, peak / MIB, Goal::Figure(goal)))
 }
 
 /// Runs the command line on the directory and watches its high-water mark, maps included.

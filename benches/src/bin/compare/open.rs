@@ -8,11 +8,11 @@ use siltstone::io::{Disk, MapMode, Storage};
 use siltstone::log::{Log, LogConfig, OpenOptions};
 use siltstone::record::codec::Codec;
 use siltstone::segment::OpenFiles;
-use siltstone_benches::Result;
 use siltstone_benches::batches::{Batches, FIRST_TIMESTAMP_MS, Shape};
 use siltstone_benches::directory::Directory;
 use siltstone_benches::rounds::{Timing, Watch};
 use siltstone_benches::supply::{Offsets, Supply};
+use siltstone_benches::{Result, dir_limits};
 
 use crate::append::open;
 use crate::bench::Bench;
@@ -34,13 +34,14 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
         let word = if threads == 1 { "thread" } else { "threads" };
         let name = format!("load 2,000 partitions x 3 segments, clean, {threads} {word}");
         if bench.wants(&name) {
-            let (count, ours) = bench.with_partitions(|directory| {
+            let (count, ours, limit) = bench.with_partitions(|directory| {
                 let count = f64::from(u32::try_from(directory.partitions)?);
-                Ok((count, load(bench, directory, threads)?))
+                let ours = load(bench, directory, threads)?;
+                Ok((count, ours, limit(bench, directory, threads)?))
             })?;
             let kafka = bench.kafka.get(&format!("clean-{threads}"));
             let row = Row::timed(&name, Unit::Partitions, count, ours, Goal::Figure(goal));
-            rows.push(bench.told(row.with_kafka(kafka)));
+            rows.push(bench.told(row.with_limit(count, limit).with_kafka(kafka)));
         }
     }
     rows.extend(memory(bench)?);
@@ -88,16 +89,29 @@ fn load(bench: &Bench, directory: &mut Directory, threads: usize) -> Result<Timi
     })
 }
 
-/// Name, what the other process calls it, Kafka's name of it, goal.
-const MEMORY: [(&str, &str, f64); 4] = [
-    ("memory of an open partition", "memory-partition", 1024.0),
-    ("memory of a further segment", "memory-segment", 200.0),
-    ("memory of a producer with one batch known", "memory-producer", 64.0),
-    ("memory of a further batch of a producer", "memory-batch", 28.0),
+/// The same directory: closing the logs has left it as it was.
+fn limit(bench: &Bench, directory: &Directory, threads: usize) -> Result<Timing> {
+    let folders: Vec<_> = directory.folders().collect();
+    let (snapshot, active) = (directory.made_at_the_end(), directory.active());
+    bench.time_few_laps(|| {
+        let watch = Watch::start();
+        dir_limits::load_folders(&folders, threads, snapshot, active)?;
+        Ok(watch.stop())
+    })
+}
+
+/// Name, what the other process and Kafka's half call it, goal, and the least: what the numbers of
+/// an open file or segment take beside its name, a producer in a snapshot, and the sequence,
+/// offset, count and timestamp of a batch.
+const MEMORY: [(&str, &str, f64, f64); 4] = [
+    ("memory of an open partition", "memory-partition", 1024.0, 200.0),
+    ("memory of a further segment", "memory-segment", 200.0, 100.0),
+    ("memory of a producer with one batch known", "memory-producer", 64.0, 46.0),
+    ("memory of a further batch of a producer", "memory-batch", 28.0, 24.0),
 ];
 
 fn memory(bench: &Bench) -> Result<Vec<Row>> {
-    if !MEMORY.iter().any(|(name, _, _)| bench.wants(name)) {
+    if !MEMORY.iter().any(|(name, ..)| bench.wants(name)) {
         return Ok(Vec::new());
     }
     // A process of its own: what others have let go of would hide what is taken.
@@ -112,20 +126,13 @@ fn memory(bench: &Bench) -> Result<Vec<Row>> {
     }
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut rows = Vec::new();
-    for (name, key, goal) in MEMORY {
+    for (name, key, goal, least) in MEMORY {
         let line = told.lines().find_map(|line| line.strip_prefix(key));
         let ours: f64 = line.ok_or("a figure is missing")?.trim().parse()?;
         if bench.wants(name) {
-            let row = Row {
-                name: name.to_owned(),
-                unit: Unit::Bytes,
-                ours,
-                spread: None,
-                kafka: bench.kafka.get(key),
-                limit: None,
-                goal: Goal::Figure(goal),
-            };
-            rows.push(bench.told(row));
+            let mut row = Row::counted(name, Unit::Bytes, ours, Goal::Figure(goal));
+            row.limit = Some(least);
+            rows.push(bench.told(row.with_kafka(bench.kafka.get(key))));
         }
     }
     Ok(rows)

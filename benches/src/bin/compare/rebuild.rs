@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use siltstone::io::{Disk, Storage};
+use siltstone::io::Disk;
 use siltstone::state::checkpoint::format_epochs;
 use siltstone::state::live::{ProducerState, ProducerStateConfig};
 use siltstone::state::{EpochEntry, SnapshotSet, write_snapshot};
@@ -15,8 +15,8 @@ use siltstone::tier::{
     RemoteSegment, RemoteSegmentId, RemoteSegmentState, SegmentPart, build_aux_bulk,
 };
 use siltstone::uuid::Uuid;
-use siltstone_benches::Result;
 use siltstone_benches::rounds::{Timing, Watch};
+use siltstone_benches::{Result, cache, state_limits};
 
 use crate::bench::Bench;
 use crate::table::{Goal, Row, Unit};
@@ -43,14 +43,19 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
     }
     let remote = Remote::make(bench)?;
     let count = f64::from(u32::try_from(remote.segments.len())?);
-    for (threads, name) in (1..).zip(names).filter(|(_, name)| bench.wants(name)) {
+    let goals = [1500.0, 2800.0];
+    for ((threads, name), goal) in (1..).zip(names).zip(goals) {
+        if !bench.wants(&name) {
+            continue;
+        }
         let ours = bench.time_few_laps(|| {
             let watch = Watch::start();
             remote.rebuild(threads)?;
             Ok(watch.stop())
         })?;
         let limit = remote.limit(bench, threads)?;
-        let row = Row::timed(&name, Unit::Partitions, count, ours, Goal::OfLimit(OF_LIMIT));
+        let row =
+            Row::timed(&name, Unit::Partitions, count, ours, Goal::FigureOrLimit(goal, OF_LIMIT));
         let kafka = bench.kafka.get(&format!("aux-{threads}"));
         rows.push(bench.told(row.with_limit(count, limit).with_kafka(kafka)));
     }
@@ -73,11 +78,17 @@ fn load(bench: &Bench) -> Result<Option<Row>> {
         }
         Ok(())
     })?;
+    let limit = bench.time(|| {
+        for _ in 0..TIMES {
+            black_box(state_limits::load_snapshot(black_box(&bytes))?);
+        }
+        Ok(())
+    })?;
     let work = f64::from(PRODUCERS) * f64::from(TIMES);
     // 9,000 snapshots a second.
     let row = Row::timed(name, Unit::MillionProducers, work, ours, Goal::Figure(90.0));
     let kafka = bench.kafka.get("snapshot-load").map(|rate| rate / 1e6);
-    Ok(Some(bench.told(row.with_kafka(kafka))))
+    Ok(Some(bench.told(row.with_limit(work, limit).with_kafka(kafka))))
 }
 
 /// What was uploaded of many partitions, and a directory for their replicas.
@@ -150,9 +161,8 @@ impl Remote {
                 let all = workers.into_iter().all(|it| it.join().is_ok_and(|copied| copied));
                 if all { Ok(()) } else { Err("a copy has failed") }
             })?;
-            let disk = Disk::new();
-            disk.sync_filesystem(&self.copies)?;
-            disk.sync_filesystem(&self.copies)?;
+            cache::sync_all(&self.copies)?;
+            cache::sync_all(&self.copies)?;
             Ok(watch.stop())
         })
     }

@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use siltstone::index::{AbortedTxn, TxnEntries};
 use siltstone::state::{ProducerEntry, Snapshot, write_snapshot};
-use siltstone_benches::{Result, limits};
+use siltstone_benches::rounds::Timing;
+use siltstone_benches::{Result, state_limits};
 
 use crate::bench::Bench;
 use crate::table::{Goal, Row, Unit};
@@ -44,7 +45,7 @@ fn snapshot(bench: &Bench) -> Result<Option<Row>> {
     let limit = bench.time(|| {
         for _ in 0..TIMES {
             read_into(&path, &mut buffer)?;
-            limits::read_snapshot(&buffer, &mut least)?;
+            state_limits::read_snapshot(&buffer, &mut least)?;
             black_box(&least);
         }
         Ok(())
@@ -77,7 +78,13 @@ fn transactions(bench: &Bench) -> Result<Vec<Row>> {
             }
             Ok(())
         })?;
-        rows.push(bench.told(one_of(bench, check, ours, "txn-check")));
+        let limit = bench.time(|| {
+            for _ in 0..TIMES {
+                black_box(state_limits::aborted_rise(black_box(&bytes)));
+            }
+            Ok(())
+        })?;
+        rows.push(bench.told(one_of(bench, check, (ours, limit), "txn-check")));
     }
     if bench.wants(collect) {
         let mut found: Vec<AbortedTxn> = Vec::new();
@@ -93,23 +100,22 @@ fn transactions(bench: &Bench) -> Result<Vec<Row>> {
         let limit = bench.time(|| {
             for _ in 0..TIMES {
                 least.clear();
-                limits::collect_aborted(black_box(&bytes), &mut least);
+                state_limits::collect_aborted(black_box(&bytes), &mut least);
                 black_box(&least);
             }
             Ok(())
         })?;
-        let mut row = one_of(bench, collect, ours, "txn-collect");
-        row.limit = Some(limit.median_s / f64::from(TIMES) * 1e3);
-        rows.push(bench.told(row));
+        rows.push(bench.told(one_of(bench, collect, (ours, limit), "txn-collect")));
     }
     Ok(rows)
 }
 
 /// The row of one of many repetitions.
-fn one_of(bench: &Bench, name: &str, ours: siltstone_benches::rounds::Timing, kafka: &str) -> Row {
+fn one_of(bench: &Bench, name: &str, (ours, limit): (Timing, Timing), kafka: &str) -> Row {
     let mut row = Row::timed(name, Unit::Milliseconds, 1.0, ours, Goal::Figure(0.12));
     row.ours /= f64::from(TIMES);
     row.spread =
         row.spread.map(|(worst, best)| (worst / f64::from(TIMES), best / f64::from(TIMES)));
+    row.limit = Some(limit.median_s / f64::from(TIMES) * 1e3);
     row.with_kafka(bench.kafka.get(kafka).map(|seconds| seconds * 1e3))
 }

@@ -78,8 +78,12 @@ pub(crate) enum Goal {
     Figure(f64),
     /// This share of the limit of the same run.
     OfLimit(f64),
+    /// This figure, or a share of the limit of the same run where that is easier.
+    FigureOrLimit(f64, f64),
     /// So many times what Kafka's classes do in the same run.
     OfKafka(f64),
+    /// So many times as good as the figure of one thread, which comes behind.
+    OfOneThread(f64, f64),
 }
 
 /// One line of the table.
@@ -93,19 +97,23 @@ pub(crate) struct Row {
     pub(crate) kafka: Option<f64>,
     pub(crate) limit: Option<f64>,
     pub(crate) goal: Goal,
+    /// The largest share of a round in which its thread waited for a core.
+    pub(crate) waited: f64,
 }
 
 impl Row {
+    /// A row of what is no time.
+    pub(crate) fn counted(name: &str, unit: Unit, ours: f64, goal: Goal) -> Self {
+        let name = name.to_owned();
+        Row { name, unit, ours, spread: None, kafka: None, limit: None, goal, waited: 0.0 }
+    }
+
     /// A row of what was timed.
     pub(crate) fn timed(name: &str, unit: Unit, work: f64, ours: Timing, goal: Goal) -> Self {
         Row {
-            name: name.to_owned(),
-            unit,
-            ours: unit.of(work, ours.median_s),
             spread: Some((unit.of(work, ours.max_s), unit.of(work, ours.min_s))),
-            kafka: None,
-            limit: None,
-            goal,
+            waited: ours.waited,
+            ..Row::counted(name, unit, unit.of(work, ours.median_s), goal)
         }
     }
 
@@ -120,7 +128,7 @@ impl Row {
     }
 
     /// How many times as good as another figure.
-    fn times(&self, other: f64) -> f64 {
+    pub(crate) fn times(&self, other: f64) -> f64 {
         if self.unit.is_less_better() { other / self.ours } else { self.ours / other }
     }
 
@@ -128,7 +136,12 @@ impl Row {
         match self.goal {
             Goal::Figure(figure) => Some(figure),
             Goal::OfLimit(share) => self.limit.map(|limit| limit * share),
+            Goal::FigureOrLimit(figure, share) => {
+                Some(self.limit.map_or(figure, |limit| figure.min(limit * share)))
+            }
             Goal::OfKafka(times) => self.kafka.map(|kafka| kafka * times),
+            // Of rows in which less is better alone.
+            Goal::OfOneThread(times, alone) => Some(alone / times),
         }
     }
 
@@ -138,7 +151,13 @@ impl Row {
         let goal = match self.goal {
             Goal::Figure(_) => format!("{sign} {}", figure(wanted)),
             Goal::OfLimit(share) => format!("{sign} {:.0} % of the limit", share * 100.0),
+            Goal::FigureOrLimit(wanted, share) => format!(
+                "{sign} {}, or {:.0} % of the limit if that is lower",
+                figure(wanted),
+                share * 100.0
+            ),
             Goal::OfKafka(times) => format!("{sign} {times} times Kafka"),
+            Goal::OfOneThread(times, _) => format!(">= {times} times the rate of one thread"),
         };
         let times = self.times(wanted);
         if times >= 1.0 {
@@ -191,8 +210,11 @@ fn figure(value: f64) -> String {
     grouped + fraction
 }
 
-/// The whole table.
-pub(crate) fn format(rows: &[Row]) -> String {
+/// A round that waited more of its time for a core is told.
+const DISTURBED: f64 = 0.05;
+
+/// The whole table, and what disturbed it.
+pub(crate) fn format(rows: &[Row], kafka_waited: &[(String, f64)]) -> String {
     let mut table = String::from(
         "| work | unit | siltstone (worst .. best round) | Kafka 4.3.1 | limit | goal |\n\
          |---|---|---|---|---|---|\n",
@@ -201,7 +223,24 @@ pub(crate) fn format(rows: &[Row]) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(table, "{}", row.line());
     }
-    table + &growth(rows)
+    table + &disturbed(rows, kafka_waited) + &growth(rows)
+}
+
+/// Whose rounds had to wait for a core.
+fn disturbed(rows: &[Row], kafka_waited: &[(String, f64)]) -> String {
+    let ours = rows.iter().map(|row| (row.name.clone(), row.waited));
+    let kafka = kafka_waited.iter().map(|(name, waited)| (format!("Kafka's {name}"), *waited));
+    let told: Vec<String> = (ours.chain(kafka))
+        .filter(|(_, waited)| *waited > DISTURBED)
+        .map(|(name, waited)| format!("{name} ({:.0} %)", waited * 100.0))
+        .collect();
+    if told.is_empty() {
+        return "\nNo counted round waited for a core for more than 5 % of its time.\n".to_owned();
+    }
+    format!(
+        "\nWith a counted round that waited for a core for so much of it: {}.\n",
+        told.join("; ")
+    )
 }
 
 /// What the rows have in common that measure one thing of ever more.

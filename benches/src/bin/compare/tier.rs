@@ -5,9 +5,9 @@ use std::hint::black_box;
 use siltstone::index::AbortedTxn;
 use siltstone::log::Isolation;
 use siltstone::tier::{DirectAnswer, SegmentIndexes, collect_remote_aborted, plan_direct_read};
-use siltstone_benches::remote::{ABORTED, OFFSETS, RemoteLog, request};
+use siltstone_benches::remote::{ABORTED, OFFSETS, RemoteLog, offset_index, request};
 use siltstone_benches::rounds::Timing;
-use siltstone_benches::{Result, limits, live_limits, state};
+use siltstone_benches::{Result, live_limits, state, state_limits};
 
 use crate::bench::Bench;
 use crate::table::{Goal, Row, Unit};
@@ -54,8 +54,8 @@ fn last_hundred(bench: &Bench) -> Result<Option<Row>> {
     let limit = bench.time(|| {
         for _ in 0..times {
             least.clear();
-            let start = live_limits::first_aborted(black_box(&bytes), black_box(999_000));
-            limits::collect_aborted(bytes.get(start..).unwrap_or_default(), &mut least);
+            let start = state_limits::first_aborted(black_box(&bytes), black_box(999_000));
+            state_limits::collect_aborted(bytes.get(start..).unwrap_or_default(), &mut least);
             black_box(&least);
         }
         Ok(())
@@ -97,7 +97,7 @@ fn many_segments(bench: &Bench) -> Result<Vec<Row>> {
             for _ in 0..times {
                 least.clear();
                 for index in bytes.chunks(SEGMENT_TXN_BYTES) {
-                    limits::collect_aborted(black_box(index), &mut least);
+                    state_limits::collect_aborted(black_box(index), &mut least);
                 }
                 black_box(&least);
             }
@@ -124,9 +124,12 @@ fn many_segments(bench: &Bench) -> Result<Vec<Row>> {
             for number in 0..times {
                 let from = place(number, log.end())?;
                 least.clear();
-                let start = live_limits::first_aborted(&bytes, from);
+                let start = state_limits::first_aborted(&bytes, from);
                 let end = bytes.len().min(start + 34 * 11);
-                limits::collect_aborted(bytes.get(start..end).unwrap_or_default(), &mut least);
+                state_limits::collect_aborted(
+                    bytes.get(start..end).unwrap_or_default(),
+                    &mut least,
+                );
                 black_box(&least);
             }
             Ok(())
@@ -160,14 +163,13 @@ fn direct(bench: &Bench, log: &RemoteLog, name: &str, isolation: Isolation) -> R
         }
         Ok(())
     })?;
-    // What cannot be left out: the side files of a segment, and two look-ups in them.
-    let indexes = view.remote.indexes.indexes(log.view().segment_at(0).ok_or("no segment")?)?;
-    let entries = indexes.offset_entries();
+    // What cannot be left out: two look-ups in the index of a segment.
+    let (index, entries) = offset_index(0);
     let limit = bench.time(|| {
         for number in 0..times {
-            let offset = place(number, OFFSETS)?;
-            black_box(entries.lookup(black_box(offset)));
-            black_box(entries.lookup(black_box(offset) + 256));
+            let offset = u32::try_from(place(number, OFFSETS)?)?;
+            black_box(live_limits::offset_lookup(&index, entries, black_box(offset)));
+            black_box(live_limits::offset_lookup(&index, entries, black_box(offset) + 256));
         }
         Ok(())
     })?;

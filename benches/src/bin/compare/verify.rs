@@ -5,7 +5,7 @@ use siltstone::log::verify::Depth;
 use siltstone::log::{VerifyOptions, verify_partition};
 use siltstone::record::codec::Codec;
 use siltstone_benches::segment::Segment;
-use siltstone_benches::{Result, limits};
+use siltstone_benches::{Result, limits, live_limits};
 
 use crate::bench::Bench;
 use crate::recover::{SIZES, bytes, make};
@@ -42,12 +42,15 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
             let size = bytes(&segment);
             let kafka = bench.kafka.get(&format!("deep-16k-{word}")).map(|rate| rate / 1e9);
             let ours = bench.time(|| verify(&segment, Depth::Records, MapMode::Always))?;
-            let mut row = Row::timed(&name, GB, size, ours, Goal::Figure(goal)).with_kafka(kafka);
-            if codec == Codec::Lz4 {
-                let log = std::fs::read(&segment.log)?;
-                row = row.with_limit(size, bench.time(|| limits::open_lz4(&log).map(drop))?);
-            }
-            rows.push(bench.told(row));
+            let log = std::fs::read(&segment.log)?;
+            let mut out = vec![0; 1 << 20];
+            let mut open = |records: &[u8]| match codec {
+                Codec::Lz4 => limits::lz4_blocks(records, &mut out),
+                _ => live_limits::walk_records(records),
+            };
+            let limit = bench.time(|| live_limits::check(&log, &mut open))?;
+            let row = Row::timed(&name, GB, size, ours, Goal::Figure(goal));
+            rows.push(bench.told(row.with_limit(size, limit).with_kafka(kafka)));
             bench.clear()?;
         }
     }

@@ -50,6 +50,12 @@ pub enum Step {
     RaiseStart(i64),
     /// Segments before the start go.
     DeleteOld,
+    /// Segments beyond so many bytes go, from the oldest on.
+    RetainBytes(i64),
+    /// Segments whose records all have timestamps before this one, counted from [`NOW_MS`], go.
+    RetainFrom(i64),
+    /// Remote storage has everything up to this offset.
+    Uploaded(i64),
     /// Files that wait for it are deleted.
     DeleteFiles,
     /// A clean stop, and another start.
@@ -69,6 +75,12 @@ pub fn config() -> LogConfig {
     }
 }
 
+/// The same for a log with remote storage.
+#[must_use]
+pub fn remote_config() -> LogConfig {
+    LogConfig { remote_storage: true, ..config() }
+}
+
 /// What is known of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
@@ -78,12 +90,22 @@ pub struct Model {
     pub durable: Content,
     /// Every batch that ever was to be there.
     pub ever: BTreeMap<i64, BTreeSet<Vec<u8>>>,
+    /// What was cut off by a step that succeeded, and not appended again.
+    pub cut: BTreeSet<(i64, Vec<u8>)>,
+    /// All that was there, or was to be there, after one step or another.
+    pub states: Vec<Content>,
     /// The log end.
     pub end: i64,
     /// The log start, as its checkpoint says.
     pub start: i64,
+    /// Where the part on the local disk starts.
+    pub local_start: i64,
+    /// The last offset in remote storage, -1 for none.
+    pub uploaded: i64,
     /// Whether the log start was ever raised.
     pub was_raised: bool,
+    /// Whether it was ever stopped and opened again.
+    pub was_stopped: bool,
     /// The epoch of the leader.
     pub epoch: i32,
     /// The recovery point, as its checkpoint says.
@@ -102,13 +124,30 @@ pub struct Run {
     pub log: Option<Log>,
     /// Whether the directory is marked as stopped cleanly.
     pub is_clean: bool,
+    /// The settings of the log.
+    pub config: LogConfig,
 }
 
 impl Run {
     /// On a disk.
     #[must_use]
     pub fn new(disk: SimDisk) -> Self {
-        Run { disk, model: Model::default(), log: None, is_clean: true }
+        Run::with(disk, config())
+    }
+
+    /// On a disk, of a log with these settings.
+    #[must_use]
+    pub fn with(disk: SimDisk, config: LogConfig) -> Self {
+        let model = Model { uploaded: -1, states: vec![Content::new()], ..Model::default() };
+        Run { disk, model, log: None, is_clean: true, config }
+    }
+
+    /// The same log after a power cut that spared what a seed says; it is not open.
+    #[must_use]
+    pub fn after_crash(&self, seed: u64) -> Self {
+        let disk = self.disk.after_crash(seed);
+        let (model, config) = (self.model.clone(), self.config.clone());
+        Run { disk, model, log: None, is_clean: false, config }
     }
 
     /// Opens the log as the checkpoints have it.
@@ -124,8 +163,10 @@ impl Run {
             now_ms: NOW_MS,
             ..OpenOptions::default()
         };
-        let log = Log::open(Arc::new(self.disk.clone()), Path::new(DIR), config(), &options)?;
+        let config = self.config.clone();
+        let log = Log::open(Arc::new(self.disk.clone()), Path::new(DIR), config, &options)?;
         log.update_high_watermark(log.log_end_offset())?;
+        log.update_highest_remote_offset(self.model.uploaded);
         self.is_clean = false;
         self.log = Some(log);
         Ok(())
@@ -201,7 +242,7 @@ impl Run {
             Step::Roll => drop(self.log().roll(NOW_MS)?),
             Step::Flush => {
                 self.log().flush(false, NOW_MS)?;
-                self.model.durable = self.model.now.clone();
+                self.promise();
                 self.model.recovery_point = self.log().recovery_point_to_save();
             }
             Step::Truncate(to) => {
@@ -209,7 +250,7 @@ impl Run {
                 self.model.durable.retain(|_, bytes| next_offset(bytes) <= *to);
                 self.model.recovery_point = self.model.recovery_point.min(*to);
                 self.log().truncate_to(*to, NOW_MS)?;
-                self.model.now.retain(|_, bytes| next_offset(bytes) <= *to);
+                self.cut(|bytes| next_offset(bytes) > *to);
                 self.model.end = (*to).min(self.model.end);
                 self.log().update_high_watermark(self.model.end)?;
             }
@@ -217,17 +258,35 @@ impl Run {
                 self.model.durable.clear();
                 self.model.recovery_point = 0;
                 self.log().truncate_fully_and_start_at(*at, None, NOW_MS)?;
-                self.model.now.clear();
+                self.cut(|_| true);
                 (self.model.start, self.model.end) = (*at, *at);
+                self.model.local_start = *at;
             }
             Step::RaiseStart(to) => {
                 self.model.durable.retain(|_, bytes| next_offset(bytes) > *to);
                 self.log().maybe_increment_log_start_offset(*to)?;
                 self.model.start = *to;
+                self.model.local_start = self.model.local_start.max(*to);
                 self.model.was_raised = true;
             }
             Step::DeleteOld => {
                 self.log().delete_old_segments(NOW_MS)?;
+            }
+            Step::RetainBytes(limit) => {
+                let mut surplus =
+                    self.log().size_bytes().saturating_sub(u64::try_from(*limit).unwrap());
+                self.retain(&(*limit, -1), NOW_MS, |size, _| {
+                    let goes = size <= surplus;
+                    surplus = if goes { surplus - size } else { 0 };
+                    goes
+                })?;
+            }
+            Step::RetainFrom(from) => {
+                self.retain(&(-1, 1000), NOW_MS + from + 1000, |_, last| last < NOW_MS + from)?;
+            }
+            Step::Uploaded(offset) => {
+                self.model.uploaded = self.model.uploaded.max(*offset);
+                self.log().update_highest_remote_offset(*offset);
             }
             Step::DeleteFiles => drop(self.log().delete_due_files(NOW_MS)?),
             Step::Reopen => {
@@ -235,7 +294,8 @@ impl Run {
                 // A directory is marked as clean only when all went well.
                 log.close()?;
                 self.is_clean = true;
-                self.model.durable = self.model.now.clone();
+                self.model.was_stopped = true;
+                self.promise();
                 self.model.recovery_point = self.model.end;
                 self.open()?;
                 // A cut within a batch left a gap, of which no file tells.
@@ -248,11 +308,74 @@ impl Run {
         Ok(())
     }
 
+    /// From now on all that is there must survive a power cut.
+    fn promise(&mut self) {
+        let start = self.model.local_start;
+        self.model.durable.clone_from(&self.model.now);
+        self.model.durable.retain(|_, bytes| next_offset(bytes) > start);
+    }
+
+    /// Takes what was cut out of the model.
+    fn cut(&mut self, is_cut: impl Fn(&[u8]) -> bool) {
+        let (cut, kept) =
+            std::mem::take(&mut self.model.now).into_iter().partition(|(_, bytes)| is_cut(bytes));
+        self.model.cut.extend::<Content>(cut);
+        self.model.now = kept;
+    }
+
+    /// Deletes by size or time: `goes` says of a segment's size and last timestamp whether it is to
+    /// go while all before it do.
+    fn retain(
+        &mut self,
+        (limit_bytes, limit_ms): &(i64, i64),
+        now_ms: i64,
+        mut goes: impl FnMut(u64, i64) -> bool,
+    ) -> siltstone::Result<()> {
+        let segments = self.log().segments();
+        let bases: Vec<i64> = segments.iter().map(|segment| segment.base_offset()).collect();
+        let sizes: Vec<u64> = segments.iter().map(|segment| segment.size_bytes()).collect();
+        let mut start = self.model.local_start;
+        for (at, base) in bases.iter().enumerate() {
+            let end = bases.get(at + 1).copied().unwrap_or(self.model.end);
+            let is_elsewhere = !self.config.remote_storage
+                || end - 1 <= self.model.uploaded && end > 0
+                || at + 1 < bases.len() && end <= self.model.start;
+            let times = self.model.now.range(base..&end).map(|(_, bytes)| max_timestamp(bytes));
+            if sizes[at] == 0 || !is_elsewhere || !goes(sizes[at], times.max().unwrap_or(-1)) {
+                break;
+            }
+            start = start.max(end);
+        }
+        // Whatever becomes of it, this is not promised any more.
+        self.model.durable.retain(|_, bytes| next_offset(bytes) > start);
+        let config = LogConfig {
+            retention_bytes: *limit_bytes,
+            local_retention_bytes: *limit_bytes,
+            retention_ms: *limit_ms,
+            local_retention_ms: *limit_ms,
+            ..self.config.clone()
+        };
+        self.log().set_config(config);
+        let outcome = self.log().delete_old_segments(now_ms);
+        self.log().set_config(self.config.clone());
+        outcome?;
+        if !self.config.remote_storage && start > self.model.start {
+            self.model.start = start;
+            self.model.was_raised = true;
+        }
+        self.model.local_start = start;
+        Ok(())
+    }
+
     fn append(&mut self, step: &Step) -> siltstone::Result<()> {
         let list = self.bytes(step);
         for (offset, bytes) in &list {
             self.model.ever.entry(*offset).or_default().insert(bytes.clone());
+            self.model.cut.remove(&(*offset, bytes.clone()));
         }
+        let mut wanted = self.model.now.clone();
+        wanted.extend(list.iter().cloned());
+        self.model.states.push(wanted);
         let all: Vec<u8> = list.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
         self.log().append_as_follower(&all, i32::MAX, NOW_MS)?;
         if let Step::Append { producer, .. } = step {
@@ -305,22 +428,20 @@ impl Run {
     pub fn check_same(&self, when: &str) {
         let log = self.log();
         let content = self.content();
+        let start = self.model.start.max(self.model.local_start);
+        let own = |(offset, bytes): (&i64, &Vec<u8>)| (*offset, bytes.clone());
         let visible: Content = self
             .model
             .now
             .iter()
-            .filter(|(_, bytes)| next_offset(bytes) > self.model.start)
-            .map(|(offset, bytes)| (*offset, bytes.clone()))
+            .filter(|(_, bytes)| next_offset(bytes) > start)
+            .map(own)
             .collect();
-        let same = content.keys().filter(|base| visible.contains_key(base)).count();
-        assert_eq!(
-            same,
-            visible.len(),
-            "{when}: {:?}, not {:?}",
-            offsets(&content),
-            offsets(&visible)
-        );
+        let shown: Content =
+            content.iter().filter(|(_, bytes)| next_offset(bytes) > start).map(own).collect();
+        assert!(shown == visible, "{when}: {:?}, not {:?}", offsets(&content), offsets(&visible));
         assert_eq!(log.log_end_offset(), self.model.end, "{when}");
+        assert_eq!(log.log_start_offset(), self.model.start, "{when}");
         self.check_whole(&content, when);
         check_columns(&self.disk, Path::new(DIR), log, when);
     }
@@ -340,31 +461,59 @@ impl Run {
                 assert_eq!(place.offset, *base, "{when}: place of {offset}");
             }
             assert!(self.model.ever[base].contains(bytes), "{when}: a batch at {base} is invented");
+            // Markers have a clock of their own.
+            let timestamp_ms = NOW_MS + base;
+            if max_timestamp(bytes) == timestamp_ms && *base >= log.log_start_offset() {
+                let look = || log.offset_for_timestamp(timestamp_ms);
+                let found = look().or_else(|_| look()).expect("a look").map(|found| found.offset);
+                assert_eq!(found, Some(*base), "{when}: the time of {base}");
+            }
         }
     }
 
-    /// The log holds a batch of the model's history at each of its offsets, and what is durable.
+    /// The log holds what it held at one time, from its first batch on, but for what is missing at
+    /// the ends of segments: a power cut may spare a segment and not the one before it.
+    ///
+    /// # Panics
+    ///
+    /// When it does not.
+    pub fn check_part(&self, when: &str) {
+        let content = self.content();
+        self.check_whole(&content, when);
+        let Some(first) = content.keys().next() else { return };
+        let end = content.last_key_value().map_or(0, |(_, bytes)| next_offset(bytes));
+        let bases: Vec<i64> =
+            self.log().segments().iter().map(|segment| segment.base_offset()).collect();
+        let is_part = |state: &Content| {
+            let is_known = content.iter().all(|(base, bytes)| state.get(base) == Some(bytes));
+            let mut missing =
+                state.range(first..&end).filter(|(base, _)| !content.contains_key(base));
+            // All that is behind one that is missing is missing, too, up to the next segment.
+            is_known
+                && missing.all(|(gone, _)| {
+                    let behind = content.range(gone..).next().map_or(end, |(base, _)| *base);
+                    bases.iter().any(|base| (gone + 1..=behind).contains(base))
+                })
+        };
+        let is_known = self.model.states.iter().any(is_part);
+        assert!(is_known, "{when}: {:?} was never there", offsets(&content));
+    }
+
+    /// The log holds what is durable, and nothing that had been cut off, as it was at one time.
     ///
     /// # Panics
     ///
     /// When it does not.
     pub fn check_survived(&self, when: &str) {
+        self.check_part(when);
         let content = self.content();
-        self.check_whole(&content, when);
         for (base, bytes) in &self.model.durable {
-            if next_offset(bytes) > self.log().log_start_offset() {
+            if next_offset(bytes) > self.model.start {
                 assert_eq!(content.get(base), Some(bytes), "{when}: {base} was durable");
             }
         }
-        let mut epoch = -1;
-        let mut next = None;
-        for (base, bytes) in &content {
-            let header = BatchHeader::parse(bytes).expect("a header");
-            assert!(header.leader_epoch >= epoch, "{when}: an older leader's batch at {base}");
-            epoch = header.leader_epoch;
-            let is_next = next.is_none_or(|next| *base >= next);
-            assert!(is_next, "{when}: {base} overlaps");
-            next = Some(next_offset(bytes));
+        for (base, bytes) in content {
+            assert!(!self.model.cut.contains(&(base, bytes)), "{when}: {base} had been cut off");
         }
     }
 
@@ -376,6 +525,7 @@ impl Run {
     pub fn go_on(&mut self) {
         let log = self.log();
         let (start, end) = (log.log_start_offset(), log.log_end_offset());
+        let local_start = log.local_log_start_offset();
         let sequences = log.with_producers(|state| {
             let next = |last: i32| last.wrapping_add(1);
             let producers = state.producers();
@@ -387,19 +537,23 @@ impl Run {
         self.model.now = self.content();
         self.model.durable.retain(|base, _| self.model.now.contains_key(base));
         (self.model.start, self.model.end) = (start, end);
+        self.model.local_start = local_start;
+        self.model.states = vec![self.model.now.clone()];
         self.model.sequences = sequences;
         self.model.epoch = self.model.epoch.max(epoch);
     }
 
-    /// Files that wait for their deletion; and, where the start was raised, producers and
-    /// transactions that the log learnt again from its start on, though batches before it are still
-    /// there.
+    /// Files that wait for their deletion; where the start was raised, producers and transactions
+    /// that the log learnt again from its start on, though batches before it are still there; and
+    /// the snapshot of a stop, until the next start.
     fn is_expected(&self, problem: &str) -> bool {
-        let codes: &[&str] = if self.model.was_raised {
-            &["(leftover)", "(snapshot_mismatch)", "(txnindex_mismatch)"]
-        } else {
-            &["(leftover)"]
-        };
+        let mut codes = vec!["(leftover)"];
+        if self.model.was_raised {
+            codes.extend(["(snapshot_mismatch)", "(txnindex_mismatch)"]);
+        }
+        if self.model.was_stopped {
+            codes.push("(stray_snapshot)");
+        }
         codes.iter().any(|code| problem.contains(code))
     }
 
@@ -439,6 +593,10 @@ pub fn offsets(content: &Content) -> Vec<i64> {
 #[must_use]
 pub fn next_offset(bytes: &[u8]) -> i64 {
     BatchHeader::parse(bytes).expect("a header").next_offset()
+}
+
+fn max_timestamp(bytes: &[u8]) -> i64 {
+    BatchHeader::parse(bytes).expect("a header").max_timestamp
 }
 
 fn count(bytes: &[u8]) -> i32 {

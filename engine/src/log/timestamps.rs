@@ -78,7 +78,8 @@ impl Log {
         segments: &Segments,
         timestamp_ms: i64,
     ) -> Result<Option<TimestampAndOffset>> {
-        for segment in segments.iter() {
+        // An empty one would count by the time of its file, and hide what is behind it.
+        for segment in segments.iter().filter(|segment| segment.size_bytes() > 0) {
             if segment.largest_timestamp(&self.folder)? >= timestamp_ms {
                 let start = self.log_start_offset();
                 return segment.find_offset_by_timestamp(&self.folder, timestamp_ms, start);

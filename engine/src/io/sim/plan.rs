@@ -36,6 +36,15 @@ impl SimDisk {
         self.state().faults.fail_changes_from = Some((number, errno));
     }
 
+    /// Lets no operation fail any more, and as many files be open as there may be. What a sync has
+    /// lost stays lost.
+    pub fn mend(&self) {
+        let mut state = self.state();
+        state.faults.fail_at.clear();
+        state.faults.fail_changes_from = None;
+        state.open_files_max = usize::MAX;
+    }
+
     /// Makes the n-th operation, if it is a sync, do nothing and say that all is well.
     pub fn lose_sync_at(&self, number: u64) {
         self.state().faults.lose_sync_at.insert(number);

@@ -416,6 +416,7 @@ fn go_on_after_a_lie(mut left: Run, when: &str) -> bool {
     left.go_on();
     left.step(&Step::Append { batches: 2, producer: 0, txn: false })
         .unwrap_or_else(|error| panic!("{when}: {error}"));
-    left.check_same(when);
+    // An index that a lost sync has covered is believed, as what is older than a flush is.
+    left.check_content(when);
     true
 }

@@ -3,90 +3,20 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use siltstone::io::SimDisk;
-use siltstone_tests::model::{Run, Step};
+use siltstone_tests::turns::{Draw, KINDS, live};
 
 use crate::runner::check;
 
-/// One thing to do; numbers are taken relative to what the log holds then.
-#[derive(Clone, Copy, Debug)]
-struct Draw {
-    kind: u8,
-    number: u8,
-}
-
-/// What comes of a draw.
-#[derive(Debug)]
-enum Turn {
-    Step(Step),
-    /// The power goes, and spares what this seed says.
-    Crash(u64),
-}
-
 fn draws() -> impl Strategy<Value = Vec<Draw>> {
-    vec((0..24_u8, any::<u8>()).prop_map(|(kind, number)| Draw { kind, number }), 1..60)
-}
-
-fn turn(draw: Draw, run: &Run) -> Turn {
-    let number = i64::from(draw.number);
-    let producer = number % 4 + 1;
-    let (start, end) = (run.model.start, run.model.end);
-    // Often near the end, sometimes anywhere.
-    let within =
-        if number % 2 == 0 { end - (number / 2) % 8 } else { start + number % (end - start + 1) };
-    let within = within.clamp(start, end);
-    let open = run.log().with_producers(|state| {
-        state.producer(producer).is_some_and(|producer| producer.in_transaction())
-    });
-    let is_open = open.expect("a log");
-    Turn::Step(match draw.kind {
-        0..=6 => {
-            Step::Append { batches: usize::from(draw.number % 3 + 1), producer: 0, txn: false }
-        }
-        // Producers 1 and 2 write transactions, 3 and 4 do not.
-        7..=10 => Step::Append { batches: 1, producer, txn: producer <= 2 },
-        11 if is_open => Step::End { producer, abort: draw.number.is_multiple_of(2) },
-        11 => Step::Roll,
-        12 => Step::Epoch(run.model.epoch + i32::from(draw.number % 2)),
-        13 => Step::Roll,
-        14 | 15 => Step::Flush,
-        16 | 17 => Step::Truncate(within),
-        18 if draw.number < 40 => Step::StartAt(end + number),
-        18 => Step::DeleteFiles,
-        19 => Step::RaiseStart(within),
-        20 => Step::DeleteOld,
-        21 => Step::Reopen,
-        22 => Step::DeleteFiles,
-        _ => return Turn::Crash(u64::from(draw.number)),
-    })
+    vec((0..KINDS, any::<u8>()).prop_map(|(kind, number)| Draw { kind, number }), 1..60)
 }
 
 #[test]
 fn a_log_holds_what_was_appended_whatever_happens() {
-    check(150, &draws(), |draws| {
-        let mut run = Run::new(SimDisk::new());
-        run.open().expect("a new log");
-        for (number, draw) in draws.into_iter().enumerate() {
-            match turn(draw, &run) {
-                Turn::Step(step) => {
-                    let when = format!("turn {number}, {step:?}");
-                    run.step(&step).unwrap_or_else(|error| panic!("{when}: {error}"));
-                    run.check_same(&when);
-                }
-                Turn::Crash(seed) => {
-                    let when = format!("turn {number}, power cut {seed}");
-                    run.log = None;
-                    run.disk = run.disk.after_crash(seed);
-                    run.is_clean = false;
-                    run.open().unwrap_or_else(|error| panic!("{when}: {error}"));
-                    run.check_survived(&when);
-                    run.go_on();
-                }
-            }
-        }
-        run.step(&Step::Reopen).expect("a clean stop");
-        run.check_same("at the end");
-        run.log.take().expect("a log").close().expect("a clean stop");
-        run.check_files("at the end");
-    });
+    check(150, &draws(), |draws| live(draws, false));
+}
+
+#[test]
+fn a_log_with_remote_storage_holds_what_is_nowhere_else() {
+    check(150, &draws(), |draws| live(draws, true));
 }

@@ -17,6 +17,7 @@ pub mod remote;
 pub mod replicas;
 pub mod sources;
 pub mod tool;
+pub mod turns;
 
 use std::path::Path;
 

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use siltstone::io::SimDisk;
+use siltstone::io::{OpenMode, SimDisk, Storage};
 use siltstone::log::{
-    FetchOptions, Isolation, Log, LogConfig, OpenOptions, VerifyOptions, verify_partition,
+    AppendScratch, FetchOptions, Isolation, LeaderAppend, Log, LogConfig, OpenOptions,
+    VerifyOptions, verify_partition,
 };
 use siltstone::record::BatchHeader;
 use siltstone::record::validate::Batches;
 
 use crate::columns::check_columns;
+use crate::compacted::lines;
 use crate::live::{DIR, Marker, NOW_MS, records};
 
 /// Batches by base offset.
@@ -253,6 +255,7 @@ impl Run {
                 self.cut(|bytes| next_offset(bytes) > *to);
                 self.model.end = (*to).min(self.model.end);
                 self.log().update_high_watermark(self.model.end)?;
+                self.model.sequences = self.sequences_after_a_cut();
             }
             Step::StartAt(at) => {
                 self.model.durable.clear();
@@ -261,6 +264,7 @@ impl Run {
                 self.cut(|_| true);
                 (self.model.start, self.model.end) = (*at, *at);
                 self.model.local_start = *at;
+                self.model.sequences.clear();
             }
             Step::RaiseStart(to) => {
                 self.model.durable.retain(|_, bytes| next_offset(bytes) > *to);
@@ -272,18 +276,8 @@ impl Run {
             Step::DeleteOld => {
                 self.log().delete_old_segments(NOW_MS)?;
             }
-            Step::RetainBytes(limit) => {
-                let mut surplus =
-                    self.log().size_bytes().saturating_sub(u64::try_from(*limit).unwrap());
-                self.retain(&(*limit, -1), NOW_MS, |size, _| {
-                    let goes = size <= surplus;
-                    surplus = if goes { surplus - size } else { 0 };
-                    goes
-                })?;
-            }
-            Step::RetainFrom(from) => {
-                self.retain(&(-1, 1000), NOW_MS + from + 1000, |_, last| last < NOW_MS + from)?;
-            }
+            Step::RetainBytes(limit) => self.retain((*limit, -1), NOW_MS)?,
+            Step::RetainFrom(from) => self.retain((-1, 1000), NOW_MS + from + 1000)?,
             Step::Uploaded(offset) => {
                 self.model.uploaded = self.model.uploaded.max(*offset);
                 self.log().update_highest_remote_offset(*offset);
@@ -308,6 +302,28 @@ impl Run {
         Ok(())
     }
 
+    /// The next sequence of each producer, as the log says.
+    fn known_sequences(&self) -> BTreeMap<i64, i32> {
+        let sequences = self.log().with_producers(|state| {
+            let next = |last: i32| last.wrapping_add(1);
+            let producers = state.producers();
+            producers.map(|p| (p.entry().producer_id, next(p.last_sequence()))).collect()
+        });
+        sequences.expect("a log that nobody writes to")
+    }
+
+    /// The next sequence of each producer: that of what is left, or what the log says where batches
+    /// have left at the front.
+    fn sequences_after_a_cut(&self) -> BTreeMap<i64, i32> {
+        if self.model.was_raised || self.model.local_start > 0 {
+            return self.known_sequences();
+        }
+        let headers =
+            self.model.now.values().map(|bytes| BatchHeader::parse(bytes).expect("a header"));
+        let own = headers.filter(|header| header.producer_id >= 0 && !header.is_control());
+        own.map(|header| (header.producer_id, header.base_sequence + header.count)).collect()
+    }
+
     /// From now on all that is there must survive a power cut.
     fn promise(&mut self) {
         let start = self.model.local_start;
@@ -323,36 +339,17 @@ impl Run {
         self.model.now = kept;
     }
 
-    /// Deletes by size or time: `goes` says of a segment's size and last timestamp whether it is to
-    /// go while all before it do.
-    fn retain(
-        &mut self,
-        (limit_bytes, limit_ms): &(i64, i64),
-        now_ms: i64,
-        mut goes: impl FnMut(u64, i64) -> bool,
-    ) -> siltstone::Result<()> {
-        let segments = self.log().segments();
-        let bases: Vec<i64> = segments.iter().map(|segment| segment.base_offset()).collect();
-        let sizes: Vec<u64> = segments.iter().map(|segment| segment.size_bytes()).collect();
-        let mut start = self.model.local_start;
-        for (at, base) in bases.iter().enumerate() {
-            let end = bases.get(at + 1).copied().unwrap_or(self.model.end);
-            let is_elsewhere = !self.config.remote_storage
-                || end - 1 <= self.model.uploaded && end > 0
-                || at + 1 < bases.len() && end <= self.model.start;
-            let times = self.model.now.range(base..&end).map(|(_, bytes)| max_timestamp(bytes));
-            if sizes[at] == 0 || !is_elsewhere || !goes(sizes[at], times.max().unwrap_or(-1)) {
-                break;
-            }
-            start = start.max(end);
-        }
+    /// Deletes by size or by time, -1 for neither.
+    fn retain(&mut self, limits: (i64, i64), now_ms: i64) -> siltstone::Result<()> {
+        let (limit_bytes, limit_ms) = limits;
+        let start = self.start_after_retention(limits, now_ms);
         // Whatever becomes of it, this is not promised any more.
         self.model.durable.retain(|_, bytes| next_offset(bytes) > start);
         let config = LogConfig {
-            retention_bytes: *limit_bytes,
-            local_retention_bytes: *limit_bytes,
-            retention_ms: *limit_ms,
-            local_retention_ms: *limit_ms,
+            retention_bytes: limit_bytes,
+            local_retention_bytes: limit_bytes,
+            retention_ms: limit_ms,
+            local_retention_ms: limit_ms,
             ..self.config.clone()
         };
         self.log().set_config(config);
@@ -367,6 +364,58 @@ impl Run {
         Ok(())
     }
 
+    /// Where the local part will start.
+    fn start_after_retention(&self, (limit_bytes, limit_ms): (i64, i64), now_ms: i64) -> i64 {
+        let segments = self.log().segments();
+        let bases: Vec<i64> = segments.iter().map(|segment| segment.base_offset()).collect();
+        let sizes: Vec<u64> = segments.iter().map(|segment| segment.size_bytes()).collect();
+        let end = |at: usize| bases.get(at + 1).copied().unwrap_or(self.model.end);
+        let is_last = |at: usize| at + 1 == bases.len();
+        let may_go = |at: usize| {
+            let is_elsewhere = !self.config.remote_storage
+                || end(at) > 0 && end(at) - 1 <= self.model.uploaded
+                || !is_last(at) && end(at) <= self.model.start;
+            is_elsewhere && !(is_last(at) && sizes[at] == 0)
+        };
+        let mut at = 0;
+        while !is_last(at) && end(at) <= self.model.local_start && may_go(at) {
+            at += 1;
+        }
+        if let Ok(limit) = u64::try_from(limit_bytes) {
+            let mut surplus = sizes[at..].iter().sum::<u64>().checked_sub(limit);
+            while at < bases.len() && may_go(at) {
+                surplus = surplus.and_then(|surplus| surplus.checked_sub(sizes[at]));
+                if surplus.is_none() {
+                    break;
+                }
+                at += 1;
+            }
+        }
+        while limit_ms >= 0 && at < bases.len() && may_go(at) {
+            let batches = self.model.now.range(bases[at]..end(at).max(bases[at]));
+            let last = batches.map(|(_, bytes)| max_timestamp(bytes)).max();
+            let last = match last {
+                Some(last) => last,
+                None if sizes[at] == 0 => self.modified_ms(bases[at]),
+                // What is before the start is not in the model, and older than all that is.
+                None => 0,
+            };
+            if now_ms - last <= limit_ms {
+                break;
+            }
+            at += 1;
+        }
+        let start = if at == 0 { 0 } else { end(at - 1) };
+        start.max(self.model.local_start)
+    }
+
+    /// When the file of a segment was written, by which one without records is judged.
+    fn modified_ms(&self, base_offset: i64) -> i64 {
+        let path = Path::new(DIR).join(format!("{base_offset:020}.log"));
+        let file = self.disk.open(&path, OpenMode::Read).expect("a segment");
+        file.metadata().expect("a look").modified_ms
+    }
+
     fn append(&mut self, step: &Step) -> siltstone::Result<()> {
         let list = self.bytes(step);
         for (offset, bytes) in &list {
@@ -376,8 +425,17 @@ impl Run {
         let mut wanted = self.model.now.clone();
         wanted.extend(list.iter().cloned());
         self.model.states.push(wanted);
-        let all: Vec<u8> = list.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
-        self.log().append_as_follower(&all, i32::MAX, NOW_MS)?;
+        let mut all: Vec<u8> = list.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+        match step {
+            // One batch may come from its producer, who knows no offset, and is the same.
+            Step::Append { batches: 1, txn: false, .. } => {
+                let append = LeaderAppend::client(self.model.epoch, NOW_MS);
+                let mut scratch = AppendScratch::new();
+                all[..8].fill(0);
+                self.log().append_as_leader(&mut all, &append, &mut scratch)?;
+            }
+            _ => drop(self.log().append_as_follower(&all, i32::MAX, NOW_MS)?),
+        }
         if let Step::Append { producer, .. } = step {
             let count: i32 = list.iter().map(|(_, bytes)| count(bytes)).sum();
             *self.model.sequences.entry(*producer).or_default() += count;
@@ -420,12 +478,27 @@ impl Run {
         content
     }
 
-    /// The log holds what the model says, and every offset and time leads to it.
+    /// The log holds what the model says, and every offset, time and epoch leads to it.
     ///
     /// # Panics
     ///
     /// When it does not.
     pub fn check_same(&self, when: &str) {
+        self.check_content(when);
+        self.check_epochs(&self.content(), when);
+        // A log whose start was raised learns its transactions from there on.
+        if !self.model.was_raised && self.model.local_start == 0 {
+            self.check_transactions(when);
+        }
+        check_columns(&self.disk, Path::new(DIR), self.log(), when);
+    }
+
+    /// The log holds what the model says, and every offset and time leads to it.
+    ///
+    /// # Panics
+    ///
+    /// When it does not.
+    pub fn check_content(&self, when: &str) {
         let log = self.log();
         let content = self.content();
         let start = self.model.start.max(self.model.local_start);
@@ -443,7 +516,6 @@ impl Run {
         assert_eq!(log.log_end_offset(), self.model.end, "{when}");
         assert_eq!(log.log_start_offset(), self.model.start, "{when}");
         self.check_whole(&content, when);
-        check_columns(&self.disk, Path::new(DIR), log, when);
     }
 
     /// Look-ups agree with the batches.
@@ -469,6 +541,53 @@ impl Run {
                 assert_eq!(found, Some(*base), "{when}: the time of {base}");
             }
         }
+    }
+
+    /// Where an epoch ends is where the batches of a later one begin. The epochs before the log
+    /// start may be forgotten, also when the power went before the start was written down.
+    fn check_epochs(&self, content: &Content, when: &str) {
+        let headers: Vec<BatchHeader> =
+            content.values().map(|bytes| BatchHeader::parse(bytes).expect("a header")).collect();
+        let epochs = self.log().leader_epochs();
+        let start = epochs.earliest().map_or(self.model.end, |entry| entry.start_offset);
+        for pair in headers.windows(2) {
+            let (one, next) = (pair[0], pair[1]);
+            if one.leader_epoch < next.leader_epoch && one.base_offset >= start {
+                let (epoch, end) = self.log().end_offset_for_epoch(one.leader_epoch);
+                assert_eq!(epoch, one.leader_epoch, "{when}");
+                let between = one.next_offset()..=next.base_offset;
+                assert!(between.contains(&end), "{when}: epoch {epoch} ends at {end}");
+            }
+        }
+    }
+
+    /// Transactions that are open hold back the last stable offset, and those that were aborted are
+    /// told.
+    fn check_transactions(&self, when: &str) {
+        let mut open = BTreeMap::new();
+        let mut aborted = Vec::new();
+        for line in lines(self.log()) {
+            match line.abort {
+                Some(is_abort) => {
+                    let first = open.remove(&line.producer_id);
+                    let is_told = |_: &i64| is_abort;
+                    aborted.extend(
+                        first.filter(is_told).map(|first| (line.producer_id, first, line.offset)),
+                    );
+                }
+                None if line.is_transactional => {
+                    open.entry(line.producer_id).or_insert(line.offset);
+                }
+                None => {}
+            }
+        }
+        let look = || self.log().aborted_transactions(0, self.model.end);
+        let told = look().or_else(|_| look()).expect("transactions");
+        let told: Vec<_> =
+            told.iter().map(|txn| (txn.producer_id, txn.first_offset, txn.last_offset)).collect();
+        assert_eq!(told, aborted, "{when}");
+        let stable = open.values().min().copied().unwrap_or(self.model.end);
+        assert_eq!(self.log().last_stable_offset(), stable, "{when}");
     }
 
     /// The log holds what it held at one time, from its first batch on, but for what is missing at
@@ -526,12 +645,7 @@ impl Run {
         let log = self.log();
         let (start, end) = (log.log_start_offset(), log.log_end_offset());
         let local_start = log.local_log_start_offset();
-        let sequences = log.with_producers(|state| {
-            let next = |last: i32| last.wrapping_add(1);
-            let producers = state.producers();
-            producers.map(|p| (p.entry().producer_id, next(p.last_sequence()))).collect()
-        });
-        let sequences = sequences.expect("a log that nobody writes to");
+        let sequences = self.known_sequences();
         let epoch = log.latest_epoch().unwrap_or(0);
         log.update_high_watermark(end).expect("a high watermark");
         self.model.now = self.content();
@@ -549,7 +663,7 @@ impl Run {
     fn is_expected(&self, problem: &str) -> bool {
         let mut codes = vec!["(leftover)"];
         if self.model.was_raised {
-            codes.extend(["(snapshot_mismatch)", "(txnindex_mismatch)"]);
+            codes.extend(["(snapshot_mismatch)", "(txnindex_mismatch)", "(txnindex_missing)"]);
         }
         if self.model.was_stopped {
             codes.push("(stray_snapshot)");

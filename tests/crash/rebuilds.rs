@@ -419,9 +419,9 @@ fn every_operation_fails_once_and_each_partition_is_as_before_or_rebuilt() {
         .into_par_iter()
         .map(|number| {
             let mut told = 0;
-            let errnos =
-                if operations[number].is_change { [EIO, ENOSPC] } else { [EACCES, EMFILE] };
-            for errno in errnos {
+            let is_change = operations[number].is_change;
+            let errnos: &[i32] = if is_change { &[EIO, ENOSPC] } else { &[EIO, EACCES, EMFILE] };
+            for &errno in errnos {
                 let disk = scene.disk.fork();
                 disk.fail_at(number.try_into().expect("a number"), errno);
                 let results = scene.rebuild(&disk);

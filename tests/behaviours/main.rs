@@ -7,6 +7,8 @@ mod compaction_readers;
 mod concurrency;
 mod edges;
 mod eligible_leaders;
+mod follower_builds;
+mod follower_rows;
 mod list;
 mod loader;
 mod local_log;

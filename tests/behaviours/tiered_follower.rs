@@ -14,13 +14,13 @@ use siltstone::replica::{
 use siltstone_tests::live::{TestLog, records};
 use siltstone_tests::replicas::{Batch, PlainFollower, PlainLeader, PlainSegment, epochs};
 
-const PLAIN: FollowerConfig =
+pub(crate) const PLAIN: FollowerConfig =
     FollowerConfig { starts_at_tiered: false, remote_storage: false, compacted: false };
-const REMOTE: FollowerConfig = FollowerConfig { remote_storage: true, ..PLAIN };
-const TIERED: FollowerConfig = FollowerConfig { starts_at_tiered: true, ..REMOTE };
+pub(crate) const REMOTE: FollowerConfig = FollowerConfig { remote_storage: true, ..PLAIN };
+pub(crate) const TIERED: FollowerConfig = FollowerConfig { starts_at_tiered: true, ..REMOTE };
 
 /// A leader of epoch 0, with all below its local log in remote storage.
-fn leader(
+pub(crate) fn leader(
     remote_storage: bool,
     (start, local_start, end): (i64, i64, i64),
     high_watermark: i64,
@@ -45,13 +45,13 @@ fn leader(
 }
 
 /// Log start, local log start, log end, high watermark, and batches.
-fn log(follower: &PlainFollower) -> (i64, i64, i64, i64, usize) {
+pub(crate) fn log(follower: &PlainFollower) -> (i64, i64, i64, i64, usize) {
     let it = follower;
     let offsets = (it.log_start_offset, it.local_log_start_offset, it.log_end_offset);
     (offsets.0, offsets.1, offsets.2, it.high_watermark, it.batches.len())
 }
 
-fn state(follower: &PlainFollower) -> FetchState {
+pub(crate) fn state(follower: &PlainFollower) -> FetchState {
     follower.state.expect("a follower that has state")
 }
 
@@ -98,7 +98,7 @@ fn without_the_shortcut_a_follower_starts_at_the_local_log() {
 }
 
 /// A follower with three records of epochs 0, 2 and 4, and a leader of a later epoch.
-fn lagging(leader_epoch: i32, start: i64) -> (PlainFollower, PlainLeader) {
+pub(crate) fn lagging(leader_epoch: i32, start: i64) -> (PlainFollower, PlainLeader) {
     let mut follower = PlainFollower::holding(REMOTE, &[0, 2, 4]);
     follower.high_watermark = 3;
     follower.follow(leader_epoch);
@@ -147,7 +147,7 @@ fn a_follower_that_lags_too_far_starts_anew() {
 }
 
 /// A vector of the shortcut: what the leader has, and what it has uploaded.
-struct Vector {
+pub(crate) struct Vector {
     start: i64,
     local_start: i64,
     end: i64,
@@ -157,7 +157,7 @@ struct Vector {
 }
 
 impl Vector {
-    fn leader(&self) -> PlainLeader {
+    pub(crate) fn leader(&self) -> PlainLeader {
         let bounds = (self.start, self.local_start, self.end);
         let mut leader = leader(true, bounds, self.high_watermark, self.offsets);
         leader.highest_remote_offset = if self.pending < 0 { -1 } else { self.pending - 1 };
@@ -172,7 +172,7 @@ impl Vector {
     }
 }
 
-fn vector(
+pub(crate) fn vector(
     (start, local_start, end): (i64, i64, i64),
     offsets: &'static [i64],
     high_watermark: i64,
@@ -366,13 +366,13 @@ fn the_shortcut_is_for_empty_followers_of_tiered_topics_alone() {
 }
 
 /// A follower at offset 3 that fetches from a leader of epoch 4.
-fn fetching() -> PlainFollower {
+pub(crate) fn fetching() -> PlainFollower {
     let mut follower = PlainFollower::holding(PLAIN, &[0, 2, 4]);
     follower.follow(4);
     follower
 }
 
-fn response<'a>(
+pub(crate) fn response<'a>(
     follower: &PlainFollower,
     answer: FetchAnswer,
     known: &'a LeaderAnswers,
@@ -383,7 +383,7 @@ fn response<'a>(
 
 #[test]
 fn errors_that_pass_leave_everything_as_it_was() {
-    // spec: tiered-behaviours FF3, FF7
+    // spec: tiered-behaviours FF3, FF7; follower-fetch F11, F12
     let known = LeaderAnswers::default();
     // UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_ID,
     // INCONSISTENT_TOPIC_ID, and one that nobody knows.
@@ -488,7 +488,7 @@ fn a_follower_that_was_removed_does_nothing_more() {
 
 #[test]
 fn a_disk_that_fails_takes_its_follower_out_and_no_other() {
-    // spec: tiered-behaviours FF13
+    // spec: tiered-behaviours FF13; follower-fetch F13
     let source = leader(false, (0, 0, 4), 4, &[3]);
     let source =
         PlainLeader { leader_epoch: 4, epochs: epochs(&[(0, 0), (2, 1), (4, 2)]), ..source };

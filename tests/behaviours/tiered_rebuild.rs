@@ -19,7 +19,7 @@ fn tiered() -> TestLog {
     TestLog::with(|config| config.remote_storage = true)
 }
 
-fn build(
+pub(crate) fn build(
     log: &TestLog,
     remote: &Remote,
     segment: &RemoteSegment,
@@ -137,7 +137,7 @@ fn led_by_the_rebuilt() -> (TestLog, TestLog) {
 
 #[test]
 fn the_snapshot_is_that_of_remote_storage() {
-    // spec: tiered-faults T2
+    // spec: tiered-faults T2; follower-fetch D10
     let (leader, follower) = led_by_the_rebuilt();
     let snapshot = follower.file("00000000000000000515.snapshot").unwrap();
     assert_eq!(snapshot.len(), 240);

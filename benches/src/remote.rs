@@ -54,28 +54,16 @@ impl RemoteLog {
     pub fn make(segments: u32) -> Self {
         let partition =
             RemotePartition { topic_id: Uuid::reserved(1), topic: "orders".into(), partition: 0 };
-        let mut cache = MetadataCache::new(partition.clone());
+        let mut cache = MetadataCache::new(partition);
         let mut indexes = UuidMap::default();
         for number in 0..segments {
-            let id = RemoteSegmentId {
-                partition: partition.clone(),
-                segment_id: Uuid::reserved(u64::from(number) + 1000),
-            };
             let start_offset = i64::from(number) * OFFSETS;
-            indexes.insert(id.segment_id, Arc::new(side_files(start_offset)));
             let segment = RemoteSegment {
-                id: id.clone(),
-                start_offset,
-                end_offset: start_offset + OFFSETS - 1,
-                max_timestamp_ms: 0,
-                broker_id: 0,
-                event_timestamp_ms: 0,
-                size_bytes: ENTRIES * INTERVAL,
-                custom_metadata: None,
                 state: RemoteSegmentState::CopyStarted,
-                leader_epochs: vec![EpochEntry { epoch: 0, start_offset }],
-                is_txn_index_empty: false,
+                ..finished(start_offset, 0)
             };
+            let id = segment.id.clone();
+            indexes.insert(id.segment_id, Arc::new(side_files(start_offset)));
             cache.add(segment).expect("a new segment");
             let finish = RemoteSegmentUpdate {
                 id,
@@ -128,6 +116,27 @@ impl RemoteLog {
             last_stable_offset: self.end,
             stored_format: formats::APACHE_KAFKA_V1,
         }
+    }
+}
+
+/// A segment of [`OFFSETS`] offsets whose copy is finished.
+#[must_use]
+pub fn finished(start_offset: i64, max_timestamp_ms: i64) -> RemoteSegment {
+    let partition =
+        RemotePartition { topic_id: Uuid::reserved(1), topic: "orders".into(), partition: 0 };
+    let number = start_offset.unsigned_abs();
+    RemoteSegment {
+        id: RemoteSegmentId { partition, segment_id: Uuid::reserved(number + 1000) },
+        start_offset,
+        end_offset: start_offset + OFFSETS - 1,
+        max_timestamp_ms,
+        broker_id: 0,
+        event_timestamp_ms: 0,
+        size_bytes: ENTRIES * INTERVAL,
+        custom_metadata: None,
+        state: RemoteSegmentState::CopyFinished,
+        leader_epochs: vec![EpochEntry { epoch: 0, start_offset }],
+        is_txn_index_empty: false,
     }
 }
 

@@ -7,7 +7,7 @@
 //!   ROW...            only rows whose name holds one of these words; printed and not written
 //!   --quick           small data and few rounds, to see that all runs; printed and not written
 //!   --without-kafka   do not run Kafka's classes (they need Java 17, Maven and 2 GiB of memory)
-//!   --work DIR        where the data is made (about 12 GiB; else in the temporary directory)
+//!   --work DIR        where the data is made (about 15 GiB; else in the temporary directory)
 //! ```
 //!
 //! Without options the table replaces the one in docs/PERFORMANCE.md.
@@ -15,11 +15,11 @@
 mod append;
 mod bench;
 mod compact;
+mod expiry;
 mod index;
 mod kafka;
 mod load;
 mod locate;
-mod machine;
 mod memory;
 mod open;
 mod rebuild;
@@ -33,7 +33,7 @@ mod verify;
 
 use std::path::PathBuf;
 
-use siltstone_benches::Result;
+use siltstone_benches::{Result, machine};
 
 use crate::bench::Bench;
 use crate::table::Row;
@@ -82,6 +82,7 @@ fn main() -> Result<()> {
         load::rows,
         rebuild::rows,
         upload::rows,
+        expiry::rows,
         open::rows,
         memory::rows,
         compact::rows,

@@ -16,7 +16,7 @@ use siltstone_benches::{Result, dir_limits};
 
 use crate::append::open;
 use crate::bench::Bench;
-use crate::table::{Goal, Row, Unit};
+use crate::table::{Goal, LOAD, Row, Unit};
 
 /// The first argument of the process that measures memory.
 pub(crate) const MEMORY_OF: &str = "--memory-of";
@@ -36,7 +36,8 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
         if bench.wants(&name) {
             let (count, ours, limit) = bench.with_partitions(|directory| {
                 let count = f64::from(u32::try_from(directory.partitions)?);
-                let ours = load(bench, directory, threads)?;
+                restore(directory)?;
+                let ours = load(bench, directory, threads, directory.partitions)?;
                 Ok((count, ours, limit(bench, directory, threads)?))
             })?;
             let kafka = bench.kafka.get(&format!("clean-{threads}"));
@@ -44,14 +45,36 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
             rows.push(bench.told(row.with_limit(count, limit).with_kafka(kafka)));
         }
     }
+    for count in [125, 500, 2000] {
+        rows.extend(growth(bench, count)?);
+    }
     rows.extend(memory(bench)?);
     Ok(rows)
 }
 
-fn load(bench: &Bench, directory: &mut Directory, threads: usize) -> Result<Timing> {
+/// What one partition costs as there are ever more.
+fn growth(bench: &Bench, count: usize) -> Result<Option<Row>> {
+    let name = format!("{LOAD}{count}");
+    if !bench.wants(&name) {
+        return Ok(None);
+    }
+    let (count, ours) = bench.with_partitions(|directory| {
+        restore(directory)?;
+        Ok((count.min(directory.partitions), load(bench, directory, 1, count)?))
+    })?;
+    let work = f64::from(u32::try_from(count)?);
+    let row = Row::timed(&name, Unit::Microseconds, work, ours, Goal::Nothing);
+    Ok(Some(bench.told(row)))
+}
+
+/// Every partition as after a clean stop.
+fn restore(directory: &mut Directory) -> Result<()> {
     directory.kill_again()?;
-    directory.recover(2, MapMode::Always)?;
-    let folders: Vec<_> = directory.folders().collect();
+    directory.recover(2, MapMode::Always)
+}
+
+fn load(bench: &Bench, directory: &Directory, threads: usize, count: usize) -> Result<Timing> {
+    let folders: Vec<_> = directory.folders().take(count).collect();
     let share = folders.len().div_ceil(threads);
     let storage: Arc<dyn Storage> = Arc::new(Disk::new());
     let open_files = OpenFiles::new(100);

@@ -1,11 +1,9 @@
 //! The rows of the comparison, and their place in docs/PERFORMANCE.md.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 
-use siltstone_benches::Result;
 use siltstone_benches::rounds::Timing;
+use siltstone_benches::{Result, document};
 
 const BEGIN: &str = "<!-- table: made by the command above -->";
 const END: &str = "<!-- end of the table -->";
@@ -84,6 +82,8 @@ pub(crate) enum Goal {
     OfKafka(f64),
     /// So many times as good as the figure of one thread, which comes behind.
     OfOneThread(f64, f64),
+    /// Nothing: the row shows how the cost grows.
+    Nothing,
 }
 
 /// One line of the table.
@@ -142,10 +142,14 @@ impl Row {
             Goal::OfKafka(times) => self.kafka.map(|kafka| kafka * times),
             // Of rows in which less is better alone.
             Goal::OfOneThread(times, alone) => Some(alone / times),
+            Goal::Nothing => None,
         }
     }
 
     fn verdict(&self) -> String {
+        if self.goal == Goal::Nothing {
+            return "-".to_owned();
+        }
         let Some(wanted) = self.wanted() else { return "nothing to compare with".to_owned() };
         let sign = if self.unit.is_less_better() { "<=" } else { ">=" };
         let goal = match self.goal {
@@ -158,6 +162,7 @@ impl Row {
             ),
             Goal::OfKafka(times) => format!("{sign} {times} times Kafka"),
             Goal::OfOneThread(times, _) => format!(">= {times} times the rate of one thread"),
+            Goal::Nothing => String::new(),
         };
         let times = self.times(wanted);
         if times >= 1.0 {
@@ -243,35 +248,38 @@ fn disturbed(rows: &[Row], kafka_waited: &[(String, f64)]) -> String {
     )
 }
 
-/// What the rows have in common that measure one thing of ever more.
-pub(crate) const GROWTH: &str = "upload scan, one segment of ";
+/// What rows have in common that measure one thing of ever more.
+pub(crate) const UPLOADS: &str = "upload scan of logs with 100 segments, one segment of ";
+pub(crate) const UPLOADS_OF_ONE: &str = "upload scan of one log, one segment of ";
+pub(crate) const COLD: &str = "upload plan, not open, one partition of ";
+pub(crate) const EXPIRY: &str = "expiry plan of remote segments, one segment of ";
+pub(crate) const LOAD: &str = "load clean partitions, one of ";
+const GROWTH: [&str; 5] = [UPLOADS, UPLOADS_OF_ONE, COLD, EXPIRY, LOAD];
 /// The longest bar.
 const BAR_CHARS: f64 = 40.0;
 
 /// What one costs of ever more, as bars: of one length where the cost of all is linear.
 fn growth(rows: &[Row]) -> String {
-    let of = |row: &Row| Some((row.name.strip_prefix(GROWTH)?.to_owned(), row.ours));
-    let figures: Vec<(String, f64)> = rows.iter().filter_map(of).collect();
-    let most = figures.iter().fold(0.0, |most: f64, (_, ours)| most.max(*ours));
-    if figures.is_empty() || most <= 0.0 {
-        return String::new();
+    let mut plots = String::new();
+    for what in GROWTH {
+        let of = |row: &Row| Some((row.name.strip_prefix(what)?.to_owned(), row.clone()));
+        let rows: Vec<(String, Row)> = rows.iter().filter_map(of).collect();
+        let most = rows.iter().fold(0.0, |most: f64, (_, row)| most.max(row.ours));
+        if rows.is_empty() || most <= 0.0 {
+            continue;
+        }
+        let _ = writeln!(plots, "\n{what}");
+        for (count, row) in rows {
+            let bar = (0..).take_while(|at| f64::from(*at) < row.ours / most * BAR_CHARS);
+            let bar: String = bar.map(|_| '#').collect();
+            let _ =
+                writeln!(plots, "{count:>9} {:>6} {}  {bar}", figure(row.ours), row.unit.name());
+        }
     }
-    let mut plot = format!("\n```text\n{GROWTH}\n");
-    for (count, ours) in figures {
-        let bar = (0..).take_while(|at| f64::from(*at) < ours / most * BAR_CHARS);
-        let bar: String = bar.map(|_| '#').collect();
-        let _ = writeln!(plot, "{count:>9} {:>6} ns  {bar}", figure(ours));
-    }
-    plot + "```\n"
+    if plots.is_empty() { plots } else { format!("\n```text{plots}```\n") }
 }
 
 /// Puts the table between its marks in docs/PERFORMANCE.md.
 pub(crate) fn replace(machine: &str, table: &str) -> Result<()> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/PERFORMANCE.md");
-    let text = fs::read_to_string(&path)?;
-    let (front, rest) = text.split_once(BEGIN).ok_or("docs/PERFORMANCE.md has no place for it")?;
-    let (_, back) = rest.split_once(END).ok_or("docs/PERFORMANCE.md has no end of the table")?;
-    fs::write(&path, format!("{front}{BEGIN}\n{machine}\n\n{table}{END}{back}"))?;
-    println!("written to {}", path.display());
-    Ok(())
+    document::replace((BEGIN, END), &format!("{machine}\n\n{table}"))
 }

@@ -1,13 +1,15 @@
 //! What is to be uploaded, of one log, of many, and of a directory that nobody has open.
 
 use std::hint::black_box;
+use std::path::PathBuf;
 
 use siltstone::io::Disk;
 use siltstone::tier::{ColdLog, ColdOptions, UploadList, UploadView, list_uploads};
+use siltstone_benches::directory::Directory;
 use siltstone_benches::{Result, uploads};
 
 use crate::bench::Bench;
-use crate::table::{GROWTH, Goal, Row, Unit};
+use crate::table::{COLD, Goal, Row, UPLOADS, UPLOADS_OF_ONE, Unit};
 
 /// Segments of one log, and of all logs together.
 const SEGMENTS: i64 = 100_000;
@@ -15,6 +17,11 @@ const SEGMENTS: i64 = 100_000;
 const QUESTIONS: i64 = 100_000;
 /// Scans of one round.
 const TIMES: u32 = 200;
+/// Segments of which one is looked at, as there are ever more.
+pub(crate) const GROWS: [i64; 4] = [1000, 10_000, 100_000, 1_000_000];
+/// Partitions that are not open, and how many of them are looked at as there are ever more.
+const COLD_PARTITIONS: u64 = 10_000;
+const COLD_GROWS: [usize; 3] = [100, 1000, 10_000];
 /// A plan may take so much longer than listing.
 const COLD_FACTOR: f64 = 1.3;
 
@@ -27,8 +34,11 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
     rows.extend(list(bench, none, (1000, 100), 100, (120.0, "upload-logs-100"))?);
     let each = "upload scan of 1,000 logs x 100 segments, one each to copy";
     rows.extend(list(bench, each, (1000, 100), 1, (40.0, "upload-logs-1"))?);
-    for logs in [10, 100, 1000, 10_000] {
-        rows.extend(growth(bench, logs)?);
+    for segments in GROWS {
+        rows.extend(growth(bench, UPLOADS, segments / 100, 100)?);
+    }
+    for segments in GROWS {
+        rows.extend(growth(bench, UPLOADS_OF_ONE, 1, segments)?);
     }
     rows.extend(cold(bench)?);
     Ok(rows)
@@ -113,51 +123,74 @@ fn range(bench: &Bench) -> Result<Option<Row>> {
     Ok(Some(bench.told(row.with_limit(work, limit))))
 }
 
-/// A list of all segments of so many logs with 100 each: what one segment costs as the work grows.
-fn growth(bench: &Bench, logs: i64) -> Result<Option<Row>> {
-    let name = format!("{GROWTH}{}", logs * 100);
+/// A list of all segments of so many logs: what one segment costs as the work grows.
+fn growth(bench: &Bench, what: &str, logs: i64, segments: i64) -> Result<Option<Row>> {
+    let name = format!("{what}{}", logs * segments);
     if !bench.wants(&name) {
         return Ok(None);
     }
-    let (times, ours, limit) = measure_list(bench, logs, 100, 100)?;
-    let work = times * f64::from(u32::try_from(logs * 100)?);
+    let (times, ours, limit) = measure_list(bench, logs, segments, segments)?;
+    let work = times * f64::from(u32::try_from(logs * segments)?);
     let row = Row::timed(&name, Unit::Nanoseconds, work, ours, Goal::Figure(1.2));
     Ok(Some(bench.told(row.with_limit(work, limit))))
 }
 
-/// Names and sizes of a directory that nobody has open, and the small files that say the rest.
-fn cold(bench: &Bench) -> Result<Option<Row>> {
-    let name = "upload plan of 2,000 partitions x 3 segments, not open";
-    if !bench.wants(name) {
-        return Ok(None);
+/// A directory that nobody has open: as the command plans its uploads, with indexes and snapshots
+/// read, and by names and sizes.
+fn cold(bench: &Bench) -> Result<Vec<Row>> {
+    let whole = "upload plan of 10,000 partitions x 3 segments, not open";
+    let sizes = "upload plan of 10,000 partitions x 3 segments, not open, sizes alone";
+    let grows = COLD_GROWS.map(|count| format!("{COLD}{count}"));
+    let mut rows = Vec::new();
+    if ![whole, sizes].iter().any(|name| bench.wants(name))
+        && !grows.iter().any(|name| bench.wants(name))
+    {
+        return Ok(rows);
     }
-    bench.with_partitions(|directory| {
-        let partitions = uploads::partitions(&directory.home)?;
-        let (disk, end) = (Disk::new(), directory.end_offset);
-        let options = ColdOptions {
-            high_watermark: Some(end),
-            reads_indexes: false,
-            reads_age: false,
-            ..ColdOptions::default()
-        };
-        let ours = bench.time(|| {
-            let mut found = 0;
-            for dir in &partitions {
-                let mut log = ColdLog::list(&disk, dir)?;
-                found += log.look(&disk, &options)?.count();
-            }
-            let is_all = usize::try_from(found)? == partitions.len() * 2;
-            if is_all { Ok(()) } else { Err(format!("{found} segments were found").into()) }
-        })?;
-        let limit = bench.time(|| {
-            for dir in &partitions {
-                black_box(uploads::limit_listing(dir)?);
-            }
-            Ok(())
-        })?;
-        let work = f64::from(u32::try_from(partitions.len())?);
-        let goal = Goal::OfLimit(1.0 / COLD_FACTOR);
-        let row = Row::timed(name, Unit::Partitions, work, ours, goal);
-        Ok(Some(bench.told(row.with_limit(work, limit))))
-    })
+    let home = bench.many_files().join("cold");
+    let directory = Directory::make(&home, usize::try_from(bench.scaled(COLD_PARTITIONS))?, 3)?;
+    let partitions = uploads::partitions(&directory.home)?;
+    let work = f64::from(u32::try_from(partitions.len())?);
+    for (name, reads_indexes) in [(whole, true), (sizes, false)] {
+        if bench.wants(name) {
+            let ours = bench.time(|| plan(&partitions, directory.end_offset, reads_indexes))?;
+            let limit = bench.time(|| list_all(&partitions))?;
+            let goal = Goal::OfLimit(1.0 / COLD_FACTOR);
+            let row = Row::timed(name, Unit::Partitions, work, ours, goal);
+            rows.push(bench.told(row.with_limit(work, limit)));
+        }
+    }
+    for (name, count) in grows.iter().zip(COLD_GROWS) {
+        if let (true, Some(some)) = (bench.wants(name), partitions.get(..count)) {
+            let work = f64::from(u32::try_from(count)?);
+            let ours = bench.time(|| plan(some, directory.end_offset, true))?;
+            let limit = bench.time(|| list_all(some))?;
+            let row = Row::timed(name, Unit::Microseconds, work, ours, Goal::Nothing);
+            rows.push(bench.told(row.with_limit(work, limit)));
+        }
+    }
+    Ok(rows)
+}
+
+fn plan(partitions: &[PathBuf], high_watermark: i64, reads_indexes: bool) -> Result<()> {
+    let disk = Disk::new();
+    let options = ColdOptions {
+        high_watermark: Some(high_watermark),
+        reads_indexes,
+        ..ColdOptions::default()
+    };
+    let mut found = 0;
+    for dir in partitions {
+        let mut log = ColdLog::list(&disk, dir)?;
+        found += log.look(&disk, &options)?.count();
+    }
+    let is_all = usize::try_from(found)? == partitions.len() * 2;
+    if is_all { Ok(()) } else { Err(format!("{found} segments were found").into()) }
+}
+
+fn list_all(partitions: &[PathBuf]) -> Result<()> {
+    for dir in partitions {
+        black_box(uploads::limit_listing(dir)?);
+    }
+    Ok(())
 }

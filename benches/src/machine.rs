@@ -3,10 +3,13 @@
 use std::fs;
 use std::process::Command;
 
-use siltstone_benches::Result;
+use crate::Result;
 
 /// One paragraph.
-pub(crate) fn describe() -> Result<String> {
+///
+/// # Errors
+/// When the system does not say.
+pub fn describe() -> Result<String> {
     let processors = fs::read_to_string("/proc/cpuinfo")?;
     let model = processors
         .lines()

@@ -839,7 +839,12 @@ fn a_log_that_is_written_or_compacted_elsewhere_says_so() {
     drop(first);
     let beyond = Cleanable { first_uncleanable_offset: 4, ..range };
     let error = log.begin_compaction(&mut two, &beyond, NOW_MS).expect_err("the active segment");
-    assert_eq!(error.kind(), siltstone::Kind::InvalidArgument);
+    assert_eq!(error.kind(), siltstone::Kind::Conflict);
+    for (first_dirty_offset, first_uncleanable_offset) in [(-1, 3), (3, 2)] {
+        let none = Cleanable { first_dirty_offset, first_uncleanable_offset, ..range };
+        let error = log.begin_compaction(&mut two, &none, NOW_MS).expect_err("no range");
+        assert_eq!(error.kind(), siltstone::Kind::InvalidArgument);
+    }
     log.compact(&mut two, &range, NOW_MS).expect("a round");
     assert_eq!(topic.offsets(), [1, 2]);
 }

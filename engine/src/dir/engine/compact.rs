@@ -245,6 +245,40 @@ mod tests {
     use crate::record::builder::samples::batch_of_one;
 
     #[test]
+    fn a_log_that_is_cut_after_it_was_picked_is_picked_again() {
+        let disk = SimDisk::new();
+        let config = LogConfig { compact: true, file_delete_delay_ms: 0, ..LogConfig::default() };
+        let config_of = |_: &str| config.clone();
+        let dirs = ["/data".into()];
+        let options = EngineOptions::new(&config_of, 0);
+        let (engine, _) = Engine::open(Arc::new(disk), &dirs, &options).unwrap();
+        let new = NewLog { config: config.clone(), ..NewLog::default() };
+        let log = engine.get_or_create("orders", 0, &new).unwrap();
+        let append = |base_offset| {
+            let options = BatchOptions { base_offset, leader_epoch: 0, ..BatchOptions::default() };
+            log.append_as_follower(&batch_of_one(options, 0, b"value"), 0, 0).unwrap();
+            log.roll(0).unwrap();
+            log.update_high_watermark(base_offset + 1).unwrap();
+        };
+        (0..4).for_each(append);
+        for (cut, start) in [(2, None), (0, Some(1))] {
+            let (picked, looked) = engine.pick(0);
+            looked.unwrap();
+            let (picked, range) = picked.unwrap();
+            match start {
+                Some(start) => log.truncate_fully_and_start_at(start, None, 0).unwrap(),
+                None => assert!(log.truncate_to(cut, 0).unwrap()),
+            }
+            assert!(!engine.compact_picked(&picked.0, &range, 0).unwrap());
+            drop(picked);
+            let end = log.log_end_offset();
+            (end..end + 4).for_each(append);
+        }
+        let (picked, range) = engine.pick(0).0.unwrap();
+        assert!(engine.compact_picked(&picked.0, &range, 0).unwrap());
+    }
+
+    #[test]
     fn a_cut_is_in_the_checkpoint_of_compacted_logs_when_it_returns() {
         let disk = SimDisk::new();
         let config = |_: &str| LogConfig::default();

@@ -129,8 +129,10 @@ impl Log {
     /// with `Cancelled`, and they wait for the step that is being done.
     ///
     /// # Errors
-    /// `Conflict` when another thread is writing, and while another round is under way;
-    /// `Cancelled` while [`pause_compaction`](Self::pause_compaction) holds; `InvalidArgument` for a range that reaches into the active segment; what the disk says.
+    /// `Conflict` when another thread is writing, while another round is under way, and when the
+    /// range reaches into the active segment, as it does once the log was cut; `Cancelled` while
+    /// [`pause_compaction`](Self::pause_compaction) holds; `InvalidArgument` for no range; what the
+    /// disk says.
     pub fn begin_compaction<'a>(
         &'a self,
         cleaner: &'a mut Cleaner,
@@ -142,11 +144,15 @@ impl Log {
         let (segments, truncations, last_records) = self.watch_cuts()?;
         let (first_dirty_offset, upper_bound) =
             (range.first_dirty_offset, range.first_uncleanable_offset);
-        let is_range = first_dirty_offset >= 0 && first_dirty_offset <= upper_bound;
-        if !is_range || segments.last().is_none_or(|last| upper_bound > last.base_offset()) {
-            let message =
-                format!("offsets {first_dirty_offset} to {upper_bound} cannot be compacted");
-            return Err(Error::new(Kind::InvalidArgument, message).in_file(&self.dir()));
+        let message =
+            |why| format!("offsets {first_dirty_offset} to {upper_bound} cannot be compacted{why}");
+        if first_dirty_offset < 0 || first_dirty_offset > upper_bound {
+            return Err(Error::new(Kind::InvalidArgument, message("")).in_file(&self.dir()));
+        }
+        if segments.last().is_none_or(|last| upper_bound > last.base_offset()) {
+            // Sound when it was told, it is so no more once the log was cut.
+            let message = message(": the active segment begins before");
+            return Err(Error::new(Kind::Conflict, message).in_file(&self.dir()));
         }
         let config = LogConfig::clone(&self.config());
         // spec: cleaner 3

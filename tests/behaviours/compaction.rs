@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use siltstone::Kind;
 use siltstone::index::AbortedTxn;
 use siltstone::io::Storage;
-use siltstone::log::{Cleanable, Cleaner, CleanerOptions, Compacted, LeaderAppend, LogConfig};
+use siltstone::log::{Cleanable, Cleaner, CleanerOptions, Compacted, LeaderAppend, Log, LogConfig};
 use siltstone::record::builder::{BatchBuilder, BatchOptions};
 use siltstone::record::codec::{Codec, Compressor};
 use siltstone::record::validate::Batches;
@@ -835,15 +836,15 @@ fn a_log_that_is_written_or_compacted_elsewhere_says_so() {
     let (mut one, mut two) = (Cleaner::default(), Cleaner::default());
     let first = log.begin_compaction(&mut one, &range, NOW_MS).expect("a round");
     let second = log.begin_compaction(&mut two, &range, NOW_MS).expect_err("one at a time");
-    assert_eq!(second.kind(), siltstone::Kind::Conflict);
+    assert_eq!(second.kind(), Kind::Conflict);
     drop(first);
     let beyond = Cleanable { first_uncleanable_offset: 4, ..range };
     let error = log.begin_compaction(&mut two, &beyond, NOW_MS).expect_err("the active segment");
-    assert_eq!(error.kind(), siltstone::Kind::Conflict);
+    assert_eq!(error.kind(), Kind::Conflict);
     for (first_dirty_offset, first_uncleanable_offset) in [(-1, 3), (3, 2)] {
         let none = Cleanable { first_dirty_offset, first_uncleanable_offset, ..range };
         let error = log.begin_compaction(&mut two, &none, NOW_MS).expect_err("no range");
-        assert_eq!(error.kind(), siltstone::Kind::InvalidArgument);
+        assert_eq!(error.kind(), Kind::InvalidArgument);
     }
     log.compact(&mut two, &range, NOW_MS).expect("a round");
     assert_eq!(topic.offsets(), [1, 2]);
@@ -882,8 +883,8 @@ fn a_log_that_is_cut_meanwhile_ends_the_round() {
             Err(error) => break error,
         }
     };
-    assert_eq!(error.kind(), siltstone::Kind::Conflict);
-    assert_eq!(compaction.step().expect_err("given up").kind(), siltstone::Kind::Cancelled);
+    assert_eq!(error.kind(), Kind::Conflict);
+    assert_eq!(compaction.step().expect_err("given up").kind(), Kind::Cancelled);
 }
 
 /// Two segments that are too large for one, and the active one. What comes first is in the first,
@@ -908,19 +909,20 @@ fn two_groups(first: impl Fn(&mut Topic)) -> Topic {
     topic
 }
 
-/// Cuts a log after each step of a round. Says how the rounds ended, and in how many of them what
-/// stands in front of the cut was another in the end.
-fn cut_after_each_step(
+/// Changes a log after each step of a round, not before `end`. Says how the rounds ended,
+/// and in how many of them what stands before `end` was another in the end.
+fn change_after_each_step(
     new: impl Fn() -> Topic,
-    offset: i64,
-) -> (Vec<Option<siltstone::Kind>>, usize) {
+    end: i64,
+    change: impl Fn(&Log),
+) -> (Vec<Option<Kind>>, usize) {
     let (mut endings, mut changes) = (Vec::new(), 0);
     for steps in 0.. {
         let mut topic = new();
-        let before_cut = |topic: &Topic| {
+        let before_end = |topic: &Topic| {
             let (mut bases, mut records) = (topic.base_offsets(), topic.offsets());
-            bases.retain(|base| *base < offset);
-            records.retain(|record| *record < offset);
+            bases.retain(|base| *base < end);
+            records.retain(|record| *record < end);
             (bases, records)
         };
         let mut cleaner = std::mem::take(&mut topic.cleaner);
@@ -930,8 +932,8 @@ fn cut_after_each_step(
         if (0..steps).any(|_| round.step().expect("a step").is_some()) {
             return (endings, changes);
         }
-        let before = before_cut(&topic);
-        assert!(log.truncate_to(offset, NOW_MS).expect("a cut"));
+        let before = before_end(&topic);
+        change(log);
         let ending = loop {
             match round.step() {
                 Ok(None) => {}
@@ -941,9 +943,14 @@ fn cut_after_each_step(
         };
         drop(round);
         endings.push(ending);
-        changes += usize::from(before_cut(&topic) != before);
+        changes += usize::from(before_end(&topic) != before);
     }
     unreachable!("a round ends")
+}
+
+fn cut_after_each_step(new: impl Fn() -> Topic, offset: i64) -> (Vec<Option<Kind>>, usize) {
+    let cut = |log: &Log| assert!(log.truncate_to(offset, NOW_MS).expect("a cut"));
+    change_after_each_step(new, offset, cut)
 }
 
 #[test]
@@ -955,7 +962,7 @@ fn values_stay_where_those_that_were_to_replace_them_are_cut() {
     let (endings, changes) = cut_after_each_step(new, 15);
     assert!(endings.len() > 40, "{} steps", endings.len());
     assert_eq!(changes, 0);
-    let is_ended = |ending: &&Option<siltstone::Kind>| **ending == Some(siltstone::Kind::Conflict);
+    let is_ended = |ending: &&Option<Kind>| **ending == Some(Kind::Conflict);
     // But for the cut that came last, when all was done.
     assert_eq!(endings.iter().filter(is_ended).count(), endings.len() - 1);
 }
@@ -971,7 +978,7 @@ fn transactions_are_not_taken_for_aborted_whose_markers_are_cut() {
     };
     let (endings, changes) = cut_after_each_step(new, 20);
     assert_eq!(changes, 0);
-    assert!(endings.contains(&Some(siltstone::Kind::Conflict)));
+    assert!(endings.contains(&Some(Kind::Conflict)));
 }
 
 #[test]
@@ -985,7 +992,7 @@ fn the_last_batches_of_producers_stay_that_are_so_by_a_cut() {
     };
     let (endings, changes) = cut_after_each_step(new, 21);
     assert_eq!(changes, 0);
-    assert!(endings.contains(&Some(siltstone::Kind::Conflict)));
+    assert!(endings.contains(&Some(Kind::Conflict)));
 }
 
 #[test]
@@ -999,4 +1006,19 @@ fn a_cut_behind_what_a_round_goes_by_does_not_end_it() {
     let (endings, changes) = cut_after_each_step(new, 20);
     assert!(endings.iter().all(Option::is_none), "{endings:?}");
     assert!(changes > 0);
+}
+
+#[test]
+fn a_round_whose_segments_are_removed_ends_with_a_conflict() {
+    let new = || two_groups(|topic| topic.plain(&[1]));
+    let (endings, _) = change_after_each_step(new, 0, |log| {
+        log.maybe_increment_log_start_offset(10).expect("a log start");
+        log.delete_old_segments(NOW_MS).expect("a segment that goes");
+        log.delete_due_files(NOW_MS).expect("files that go");
+        assert_eq!(log.segments().first().expect("a segment").base_offset(), 10);
+    });
+    let count = |ending| endings.iter().filter(|one| **one == ending).count();
+    // When the segment has been read, or replaced, and is not needed, the round goes on.
+    let (ended, whole) = (count(Some(Kind::Conflict)), count(None));
+    assert!(ended > 20 && whole > 20 && ended + whole == endings.len(), "{endings:?}");
 }

@@ -129,10 +129,10 @@ impl Log {
     /// with `Cancelled`, and they wait for the step that is being done.
     ///
     /// # Errors
-    /// `Conflict` when another thread is writing, while another round is under way, and when the
-    /// range reaches into the active segment, as it does once the log was cut; `Cancelled` while
-    /// [`pause_compaction`](Self::pause_compaction) holds; `InvalidArgument` for no range; what the
-    /// disk says.
+    /// `Conflict` when another thread is writing, while another round is under way, when the range
+    /// reaches into the active segment, as it does once the log was cut, and when segments of it are
+    /// removed meanwhile; `Cancelled` while [`pause_compaction`](Self::pause_compaction) holds;
+    /// `InvalidArgument` for no range; what the disk says.
     pub fn begin_compaction<'a>(
         &'a self,
         cleaner: &'a mut Cleaner,
@@ -155,15 +155,25 @@ impl Log {
             return Err(Error::new(Kind::Conflict, message).in_file(&self.dir()));
         }
         let config = LogConfig::clone(&self.config());
-        // spec: cleaner 3
-        let legacy_horizon_ms = match segments.values(0, first_dirty_offset.max(0))?.last() {
-            Some(last) => {
-                let modified_ms = Source::new(last).modified_ms(&self.folder)?;
-                modified_ms.wrapping_sub(config.delete_retention_ms)
-            }
-            None => 0,
-        };
         let sources = Source::all(segments.values(first_dirty_offset, upper_bound)?);
+        let clean = segments.values(0, first_dirty_offset)?.last().map(Source::new);
+        let from_files = || {
+            // spec: cleaner 3
+            let legacy_horizon_ms = match &clean {
+                Some(last) => {
+                    last.modified_ms(&self.folder)?.wrapping_sub(config.delete_retention_ms)
+                }
+                None => 0,
+            };
+            let position = match sources.first() {
+                Some(first) => first.segment.position_before(&self.folder, first_dirty_offset)?,
+                None => 0,
+            };
+            let aborted = self.aborted_transactions(first_dirty_offset, upper_bound)?;
+            Ok((legacy_horizon_ms, position, aborted))
+        };
+        let (legacy_horizon_ms, position, mut aborted) =
+            from_files().map_err(|error| self.or_changed(error, clean.iter().chain(&sources)))?;
         let records_max = upper_bound.saturating_sub(first_dirty_offset);
         cleaner.map.restart(u64::try_from(records_max).unwrap_or(0))?;
         // What lies before was compacted: of each of its keys one record is left.
@@ -171,15 +181,10 @@ impl Log {
         cleaner.filter.set_time(now_ms, config.delete_retention_ms);
         cleaner.out.clear();
         let mut view = TransactionView::default();
-        let mut aborted = self.aborted_transactions(first_dirty_offset, upper_bound)?;
         // Reading may begin behind the marker of one that is over by then: Kafka takes what its
         // producer commits later for aborted, does not map it, and may lose a tombstone for good.
         aborted.retain(|txn| txn.last_offset >= first_dirty_offset);
         view.add(aborted);
-        let position = match sources.first() {
-            Some(first) => first.segment.position_before(&self.folder, first_dirty_offset)?,
-            None => 0,
-        };
         Ok(Compaction {
             log: self,
             cleaner,
@@ -198,6 +203,13 @@ impl Log {
             stage: Stage::Fill { sources, at: 0, position },
             done: Compacted::default(),
         })
+    }
+
+    /// An error of these segments; that the log was changed when it has them no more.
+    fn or_changed<'a>(&self, error: Error, sources: impl IntoIterator<Item = &'a Source>) -> Error {
+        let segments = self.segments();
+        let is_current = sources.into_iter().all(|source| source.is_current(&segments));
+        if is_current { error } else { changed(self) }
     }
 
     /// What the log is, and how often it had been cut: from now on the lowest cut is noted.
@@ -351,7 +363,9 @@ impl Compaction<'_> {
         let segments = segments.values(0, self.done.end_offset)?;
         let settings = self.config.segment();
         let upper_bound = self.conditions.upper_bound;
-        let groups = group(&self.log.folder, segments, &settings, upper_bound)?;
+        let sources = Source::all(segments);
+        let groups = group(&self.log.folder, segments, &settings, upper_bound)
+            .map_err(|error| self.log.or_changed(error, &sources))?;
         self.stage = Stage::Groups(groups);
         Ok(())
     }
@@ -452,7 +466,7 @@ impl Compaction<'_> {
                 if let Some(first) = sources.first() {
                     discard(&self.log.folder, first.base_offset());
                 }
-                Err(error)
+                Err(self.log.or_changed(error, &sources))
             }
         }
     }

@@ -7,9 +7,10 @@ use siltstone::log::timestamps::{EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED
 use siltstone::log::{Isolation, LogConfig};
 use siltstone::replica::special_offset;
 use siltstone::replica::{
-    Action, AppendFailure, AuxFailure, AuxTarget, EpochEnd, Event, FailReason, FetchAnswer,
-    FetchState, FollowerConfig, LeaderAnswers, Phase, Query, Request, RetryReason, aux_target,
-    follower_step, lacks_history, should_start_at_tiered,
+    Action, AppendFailure, AuxFailure, AuxTarget, BrokerStatus, EpochEnd, Event, ExpandVerdict,
+    FailReason, FetchAnswer, FetchState, FollowerConfig, FollowerFetch, FollowerProgress,
+    InSyncReplicas, LeaderAnswers, Phase, Query, Request, RetryReason, aux_target, follower_step,
+    lacks_history, should_start_at_tiered,
 };
 use siltstone_tests::live::{TestLog, records};
 use siltstone_tests::replicas::{Batch, PlainFollower, PlainLeader, PlainSegment, epochs};
@@ -570,6 +571,24 @@ fn a_start_at_or_below_the_log_start_needs_no_remote_segment() {
         assert_eq!(state(&follower).lag, Some(end - start));
         assert_eq!(follower.epochs.latest(), None);
         assert_eq!(follower.snapshot, None);
+        // It catches up and joins, without anything more to be uploaded.
+        let offsets = [start, end - 1].into_iter().filter(|it| (start..end).contains(it));
+        source.batches = offsets.map(|offset| Batch { offset, epoch: 0 }).collect();
+        follower.catch_up(&source);
+        assert_eq!(log(&follower), (start, start, end, end, source.batches.len()));
+        let mut progress = FollowerProgress::new(2);
+        let fetch = FollowerFetch {
+            offset: state(&follower).fetch_offset,
+            log_start_offset: start,
+            broker_epoch: 1,
+            now_ms: 0,
+            leader_log_end_offset: end,
+        };
+        progress.record(&fetch, Some(1)).unwrap();
+        let alive = BrokerStatus { epoch: Some(1), fenced: false, shutting_down: false };
+        let in_sync = InSyncReplicas::new(vec![1], 0);
+        let verdict = in_sync.expand_verdict(&progress, alive, end, start);
+        assert_eq!(verdict, ExpandVerdict::Join, "{start} to {end}");
     }
 }
 

@@ -15,11 +15,17 @@ const HEADING: &str = "## Tiered behaviours without a test";
 
 /// The document and the letters of a row.
 fn kind(row: &str) -> &str {
-    row.trim_end_matches(|c: char| c.is_ascii_digit())
+    without_part(row).trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
-/// Whether a word is written as an id is: `RC12`.
+/// A row of which one part may be named: `T2` of `T2a`.
+fn without_part(row: &str) -> &str {
+    row.strip_suffix(|c: char| c.is_ascii_lowercase()).unwrap_or(row)
+}
+
+/// Whether a word is written as an id is: `RC12`, `T2a`.
 fn is_id(word: &str) -> bool {
+    let word = without_part(word);
     let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
     (1..=2).contains(&letters.len())
         && letters.len() < word.len()
@@ -84,14 +90,15 @@ fn citations_are_found_with_their_documents() {
     let text = [
         "// spec: tiered C1\n#[cfg(test)]\n",
         "    // spec: tiered 5, X2, X3; replication H1,\n",
-        "    // H2; follower-fetch 5.3\n",
+        "    // H2; tiered T1, T2a; follower-fetch 5.3\n",
         "    // spec: tiered-behaviours EX2. Only C9 of two.\n",
         "    let why = \"R1\";\n",
     ]
     .concat();
     let found: Vec<String> = cited_in(&text, false).into_iter().collect();
-    let documents = ["replication H1", "replication H2", "tiered X2", "tiered X3"];
+    let documents = ["replication H1", "replication H2", "tiered T1", "tiered T2a"];
     assert_eq!(found[..4], documents);
-    assert_eq!(found[4..], ["tiered-behaviours C9", "tiered-behaviours EX2"]);
+    assert_eq!(found[4..6], ["tiered X2", "tiered X3"]);
+    assert_eq!(found[6..], ["tiered-behaviours C9", "tiered-behaviours EX2"]);
     assert!(cited_in(&text, true).contains("tiered C1"));
 }

@@ -1,5 +1,6 @@
 package io.siltstone.bench;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.siltstone.Appended;
@@ -15,7 +16,10 @@ import io.siltstone.TierColumns;
 import io.siltstone.TierColumns.Column;
 import io.siltstone.UpTo;
 import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -55,6 +59,11 @@ public class Crossings {
     private static final long LOG_SIZE = 128L << 20;
     /** What a cache of the processor holds. */
     private static final long WARM_SIZE = 8L << 20;
+
+    /** A function of the C library that does next to nothing. */
+    private static final MethodHandle ABS = Linker.nativeLinker().downcallHandle(
+            Linker.nativeLinker().defaultLookup().find("abs").orElseThrow(),
+            FunctionDescriptor.of(JAVA_INT, JAVA_INT));
 
     private Path home;
     private Index index;
@@ -141,6 +150,12 @@ public class Crossings {
             files.sorted(java.util.Comparator.reverseOrder()).map(Path::toFile)
                     .forEach(java.io.File::delete);
         }
+    }
+
+    /** What any call must cost: one of another library that does nothing either. */
+    @Benchmark
+    public int emptyFunction() throws Throwable {
+        return (int) ABS.invokeExact(1);
     }
 
     /** A call that does nothing. */

@@ -47,7 +47,8 @@ pub(crate) struct DiffArgs {
     b: PathBuf,
 
     /// Begin at this offset, and not where the later replica begins or the cleaner has come to.
-    #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..))]
+    #[arg(long, allow_negative_numbers = true, value_name = "OFFSET",
+          value_parser = clap::value_parser!(i64).range(0..))]
     from: Option<i64>,
 
     /// One JSON object a line: `type` is pair or only.

@@ -7,6 +7,7 @@
 mod completions;
 mod diff;
 mod dump;
+mod given;
 mod location;
 mod ls;
 mod output;

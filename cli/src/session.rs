@@ -2,10 +2,12 @@
 
 use std::fmt::Display;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use siltstone::Result;
+use siltstone::dir::files::LOCK_FILE;
 use siltstone::io::{MapMode, Storage, open_disk};
 
 use crate::settings::parse_setting;
@@ -99,6 +101,16 @@ impl Session {
     /// The disk for what keeps it.
     pub(crate) fn disk(&self) -> Arc<dyn Storage> {
         Arc::clone(&self.disk)
+    }
+
+    /// Says that a broker runs on a log directory, to somebody who only plans to write there.
+    pub(crate) fn point_out_broker(&self, dir: &Path) {
+        if self.storage().is_locked(&dir.join(LOCK_FILE)).unwrap_or(false) {
+            complain(&format_args!(
+                "{}: a running broker holds this directory: stop it before this is done",
+                dir.display()
+            ));
+        }
     }
 
     /// The disk as the engine takes it.

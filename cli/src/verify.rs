@@ -16,6 +16,7 @@ use siltstone::problem::{Code, Problem, Severity};
 use siltstone::uuid::Uuid;
 
 use crate::Outcome;
+use crate::given::distinct;
 use crate::output::{Align, Table, print_json, stdout, told};
 use crate::progress::Progress;
 use crate::remote::Remote;
@@ -69,34 +70,40 @@ pub(crate) struct VerifyArgs {
     remote: Option<PathBuf>,
 
     /// Threads to work with; by default one for each processor.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 
-    /// Take this as the log start offset, in place of log-start-offset-checkpoint.
-    #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..))]
+    /// Take this as the log start offset, in place of log-start-offset-checkpoint. For one
+    /// partition.
+    #[arg(long, allow_negative_numbers = true, value_name = "OFFSET",
+          value_parser = clap::value_parser!(i64).range(0..))]
     log_start_offset: Option<i64>,
 
-    /// The topic id that the partition must have.
+    /// The topic id that the partition must have. For one partition.
     #[arg(long, value_name = "BASE64", value_parser = parse_id)]
     topic_id: Option<Uuid>,
 
     /// The topic's max.message.bytes. It limits what producers may append, not what is stored:
     /// larger batches are no problem.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, allow_negative_numbers = true, value_name = "BYTES")]
     max_message_bytes: Option<u64>,
 
     /// Take a batch that opens to more than this for one that cannot be opened.
-    #[arg(long, value_name = "BYTES", default_value_t = u64::from(u32::MAX >> 1))]
+    #[arg(long, allow_negative_numbers = true, value_name = "BYTES",
+          default_value_t = u64::from(u32::MAX >> 1))]
     max_decompressed_bytes: u64,
 
     /// Take this as the time of day, in milliseconds since 1970. For runs that must give the same
     /// answer.
-    #[arg(long, value_name = "MS")]
+    #[arg(long, allow_negative_numbers = true, value_name = "MS",
+          value_parser = clap::value_parser!(i64).range(0..))]
     now_ms: Option<i64>,
 
     /// Producers that were silent for longer may be missing from snapshots (Kafka's
     /// producer.id.expiration.ms).
-    #[arg(long, value_name = "MS", default_value_t = 86_400_000, value_parser = clap::value_parser!(i64).range(1..))]
+    #[arg(long, allow_negative_numbers = true, value_name = "MS",
+          default_value_t = 86_400_000, value_parser = clap::value_parser!(i64).range(1..))]
     producer_id_expiration_ms: i64,
 }
 
@@ -104,9 +111,21 @@ fn parse_id(text: &str) -> Result<Uuid, String> {
     Uuid::parse(text).ok_or_else(|| "a topic id has 22 characters of base64url".to_owned())
 }
 
+impl VerifyArgs {
+    /// The first option that is given and can be right for a single partition only.
+    fn of_one_partition(&self) -> Option<&'static str> {
+        let start = self.log_start_offset.map(|_| "--log-start-offset");
+        start.or(self.topic_id.map(|_| "--topic-id"))
+    }
+}
+
 /// Runs the verb.
 pub(crate) fn run(args: &VerifyArgs, session: &Session) -> std::io::Result<Outcome> {
     let mut work = Work::gather(args, session);
+    if let Some(option) = args.of_one_partition().filter(|_| work.partition_count() > 1) {
+        complain(&format_args!("{option} is for one partition; name its directory alone"));
+        return Ok(Outcome::CouldNotLook);
+    }
     // A slip in its name is told before hours of reading.
     let remote = args.remote.as_deref().and_then(|path| work.open_remote(session, path));
     let progress =
@@ -150,7 +169,7 @@ impl Work {
     fn gather(args: &VerifyArgs, session: &Session) -> Work {
         let mut work = Work::default();
         let storage = session.storage();
-        for path in &args.paths {
+        for path in &distinct(&args.paths) {
             let target = match Target::classify(storage, path) {
                 Ok(Target::LogDir(dir)) => match survey_log_dir(storage, &dir) {
                     Ok(survey) => {
@@ -179,6 +198,11 @@ impl Work {
             self.outcome = Outcome::CouldNotLook;
         }
         outcome.ok()
+    }
+
+    fn partition_count(&self) -> usize {
+        let of_dirs = self.surveys.iter().map(|survey| survey.partitions.len());
+        of_dirs.fold(self.single.len(), usize::saturating_add)
     }
 
     /// Bytes of all logs there are to read.

@@ -2,11 +2,13 @@
 
 mod cases;
 mod dump;
+mod given;
 mod hostile;
 mod kill;
 mod links;
 mod listing;
 mod marker;
+mod promises;
 mod reading;
 mod rebuild_aux;
 mod refusals;

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use siltstone::io::{Disk, Storage};
 use siltstone_tests::kits::Kit;
 use siltstone_tests::tool::{Outcome, run};
@@ -138,7 +138,8 @@ fn a_partition_that_is_named_twice_is_rebuilt_once_and_one_in_two_directories_no
         let outcome = run(arguments);
         assert_eq!(outcome.code, Some(1), "{outcome:?}");
         let lines = outcome.json_lines().into_iter();
-        let twice: Vec<Value> = lines.filter(|it| it["topic_partition"] == "tier-a-0").collect();
+        let twice: Vec<Value> =
+            lines.filter(|it| it["topic_partition"] == json!(["tier-a", 0])).collect();
         assert_eq!(twice.len(), 2, "{outcome:?}");
         for line in twice {
             let why = line["error"].as_str().expect("a reason");
@@ -167,7 +168,7 @@ fn a_folder_that_cannot_be_looked_at_is_told_and_the_others_are_rebuilt() {
     let statuses = |outcome: &Outcome| -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
         let lines = outcome.json_lines().into_iter();
-        lines.map(|line| (text(&line["topic_partition"]), text(&line["status"]))).collect()
+        lines.map(|line| (text(&line["name"]), text(&line["status"]))).collect()
     };
     for (more, status) in [(&["--dry-run"][..], "planned"), (&[], "rebuilt")] {
         let outcome = rebuild(&kit.remote(), logs.path(), more);

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use siltstone::dir::files::CLEAN_SHUTDOWN_FILE;
 use siltstone::dir::files::LOCK_FILE;
-use siltstone::dir::files::LOG_START_FILE;
+use siltstone::dir::files::{LOG_START_FILE, META_FILE};
 use siltstone::dir::metadata::METADATA_FOLDER;
+use siltstone::dir::verify::duplicates;
 use siltstone::index::TimeEntry;
 use siltstone::io::FileKind;
 use siltstone::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
@@ -33,6 +34,8 @@ pub(super) struct LogDir {
     pub(super) is_whole: bool,
     pub(super) is_running: bool,
     pub(super) is_clean: bool,
+    /// Whether `meta.properties` cannot be understood.
+    pub(super) has_fault: bool,
     pub(super) properties: Option<MetaProperties>,
     pub(super) partitions: Vec<Listed>,
 }
@@ -52,6 +55,8 @@ pub(super) struct Listed {
     pub(super) topic_id: Option<Uuid>,
     pub(super) notes: Vec<String>,
     pub(super) is_unreadable: bool,
+    /// Whether another log directory holds it, too.
+    is_duplicate: bool,
 }
 
 impl LogDir {
@@ -85,13 +90,19 @@ impl LogDir {
     fn of_files(session: &Session, path: &Path) -> Result<LogDir> {
         let storage = session.storage();
         let is_clean = storage.metadata(&path.join(CLEAN_SHUTDOWN_FILE)).is_ok();
-        let bytes = read_if_there(session, &path.join("meta.properties"));
-        let properties = bytes.and_then(|bytes| MetaProperties::parse(&bytes).ok());
+        let bytes = read_if_there(session, &path.join(META_FILE));
+        let read = bytes.map(|bytes| MetaProperties::parse(&bytes)).transpose();
+        let has_fault = read.is_err();
+        if let Err(error) = &read {
+            complain(&format_args!("{}: {META_FILE}: {error}", path.display()));
+        }
+        let properties = read.unwrap_or_default();
         Ok(LogDir {
             path: path.to_path_buf(),
             is_whole: false,
             is_running: storage.is_locked(&path.join(LOCK_FILE)).unwrap_or(false),
             is_clean,
+            has_fault,
             properties,
             partitions: Vec::new(),
         })
@@ -119,9 +130,11 @@ impl LogDir {
             Listed { is_unreadable: true, .. } => Outcome::CouldNotLook,
             // A partition that was named by itself may be called as it likes.
             Listed { parsed: None, .. } if self.is_whole => Outcome::Problems,
+            Listed { is_duplicate: true, .. } => Outcome::Problems,
             _ => Outcome::Fine,
         });
-        each.max().unwrap_or_default()
+        let own = if self.has_fault && self.is_whole { Outcome::Problems } else { Outcome::Fine };
+        each.fold(own, Outcome::max)
     }
 }
 
@@ -148,6 +161,7 @@ impl Listed {
             topic_id: None,
             notes: Vec::new(),
             is_unreadable: false,
+            is_duplicate: false,
         };
         if let Err(error) = listed.look(session) {
             complain(&error);
@@ -211,6 +225,22 @@ impl Listed {
     pub(super) fn first_offset(&self) -> Option<i64> {
         let first = self.facts.segments.first()?.base_offset;
         Some(self.log_start_offset.map_or(first, |start| start.max(first)))
+    }
+}
+
+/// Notes at each partition that several of the log directories hold that Kafka does not start so.
+pub(super) fn note_duplicates(dirs: &mut [LogDir]) {
+    let names = |dir: &LogDir| -> Vec<FolderName> {
+        dir.partitions.iter().filter_map(|listed| listed.parsed.clone()).collect()
+    };
+    let known: Vec<_> = dirs.iter().map(|dir| (dir.path.clone(), names(dir))).collect();
+    for (at, problem) in duplicates(&known) {
+        let partitions = dirs.get_mut(at).map(|dir| &mut dir.partitions);
+        let twice = partitions.into_iter().flatten().filter(|it| it.name == problem.file);
+        for listed in twice {
+            listed.notes.push(format!("{}: Kafka will not start with it", problem.detail));
+            listed.is_duplicate = true;
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::given::distinct;
 use crate::session::{Session, complain};
 use crate::target::Target;
 use crate::{Outcome, output};
@@ -33,7 +34,7 @@ use listing::LogDir;
   siltstone ls --json /disk1/kafka | jq -r 'select(.kind == \"stray\") | .path'
       what Kafka has kept aside
 
-Exit codes: 0 nothing wrong, 1 a folder that would stop Kafka from starting,
+Exit codes: 0 nothing wrong, 1 something that would stop Kafka from starting,
 2 something could not be looked at.")]
 pub(crate) struct LsArgs {
     /// Log directories (entries of log.dirs) or partition directories.
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &LsArgs, session: &Session) -> std::io::Result<Outcome> 
     let storage = session.storage();
     let mut outcome = Outcome::Fine;
     let mut dirs: Vec<LogDir> = Vec::new();
-    for path in &args.paths {
+    for path in &distinct(&args.paths) {
         let listed = Target::classify(storage, path).and_then(|target| match target {
             Target::LogDir(path) => LogDir::read(session, &path),
             Target::Partition(path) => LogDir::of_partition(session, &path),
@@ -76,6 +77,7 @@ pub(crate) fn run(args: &LsArgs, session: &Session) -> std::io::Result<Outcome> 
             }
         }
     }
+    listing::note_duplicates(&mut dirs);
     let assignments = Assignments::load(session, args.metadata.as_deref(), &dirs);
     let assignments = match assignments {
         Ok(assignments) => assignments,

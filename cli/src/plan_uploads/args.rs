@@ -44,7 +44,8 @@ pub(crate) struct PlanUploadsArgs {
     pub(crate) segments: bool,
 
     /// Up to where the partition is replicated (exclusive). For one partition.
-    #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..),
+    #[arg(long, allow_negative_numbers = true, value_name = "OFFSET",
+          value_parser = clap::value_parser!(i64).range(0..),
           help_heading = "Offsets")]
     pub(crate) high_watermark: Option<i64>,
 
@@ -53,7 +54,8 @@ pub(crate) struct PlanUploadsArgs {
     pub(crate) last_stable_offset: Option<i64>,
 
     /// Where the log starts, remote storage included. For one partition.
-    #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..),
+    #[arg(long, allow_negative_numbers = true, value_name = "OFFSET",
+          value_parser = clap::value_parser!(i64).range(0..),
           help_heading = "Offsets")]
     pub(crate) log_start_offset: Option<i64>,
 
@@ -86,7 +88,8 @@ pub(crate) struct PlanUploadsArgs {
     pub(crate) assume_remote: bool,
 
     /// Take this as the time of day, in milliseconds since 1970.
-    #[arg(long, value_name = "MS", help_heading = "What if")]
+    #[arg(long, allow_negative_numbers = true, value_name = "MS",
+          value_parser = clap::value_parser!(i64).range(0..), help_heading = "What if")]
     pub(crate) now_ms: Option<i64>,
 
     /// Look at the sizes of indexes alone, and do not read them.

@@ -11,6 +11,7 @@ use siltstone::tier::{ColdLog, ColdOptions, CopyLag, RemotePartition};
 use siltstone::{Error, Kind, Result};
 
 use super::{Plan, PlanUploadsArgs};
+use crate::given::distinct;
 use crate::remote::Remote;
 use crate::session::{Session, complain};
 use crate::settings::{Settings, SettingsFrom};
@@ -58,8 +59,9 @@ pub(super) fn plan(args: &PlanUploadsArgs, session: &Session) -> Result<(Vec<Pla
 /// paths could be looked at.
 fn gather(args: &PlanUploadsArgs, session: &Session) -> (Vec<PartitionDir>, bool, Outcome) {
     let (mut partitions, mut outcome) = (Vec::new(), Outcome::Fine);
-    let mut is_one = args.paths.len() == 1;
-    for path in &args.paths {
+    let paths = distinct(&args.paths);
+    let mut is_one = paths.len() == 1;
+    for path in &paths {
         match partitions_of(session, path) {
             Ok((target, found)) => {
                 is_one &= matches!(target, Target::Partition(_));

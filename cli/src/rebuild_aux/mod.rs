@@ -3,20 +3,23 @@
 mod plan;
 mod print;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use siltstone::dir::files::LOCK_FILE;
 use siltstone::dir::recover::lock_log_dir;
+use siltstone::io::Storage;
 use siltstone::tier::{
     AuxInstalled, AuxJob, AuxLimits, AuxPlace, AuxResult, build_aux_bulk, plan_aux_bulk,
 };
 use siltstone::{Error, Kind, Result};
 
 use crate::Outcome;
+use crate::given::distinct;
 use crate::rebuild_aux::plan::{Plan, Step};
 use crate::remote::{READERS, Remote};
 use crate::session::{Session, complain};
+use crate::target::Target;
 use crate::time::now_ms;
 
 /// Rebuild replicas of a stopped broker from remote storage, up to the end of what was uploaded.
@@ -54,11 +57,13 @@ pub(crate) struct RebuildAuxArgs {
 
     /// Where the leaders' logs start. By default what log-start-offset-checkpoint says, or the
     /// first whole segment in remote storage, whichever is higher.
-    #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..))]
+    #[arg(long, allow_negative_numbers = true, value_name = "OFFSET",
+          value_parser = clap::value_parser!(i64).range(0..))]
     log_start_offset: Option<i64>,
 
     /// Begin behind the segment that holds the offset before this one, in place of the last one.
-    #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(1..))]
+    #[arg(long, allow_negative_numbers = true, value_name = "OFFSET",
+          value_parser = clap::value_parser!(i64).range(1..))]
     start_offset: Option<i64>,
 
     /// Print the plan and write nothing. Both objects of each replica are read and checked, so
@@ -71,11 +76,13 @@ pub(crate) struct RebuildAuxArgs {
     json: bool,
 
     /// Threads to work with; by default one for each processor.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 
     /// Take this as the time of day, in milliseconds since 1970.
-    #[arg(long, value_name = "MS")]
+    #[arg(long, allow_negative_numbers = true, value_name = "MS",
+          value_parser = clap::value_parser!(i64).range(0..))]
     now_ms: Option<i64>,
 }
 
@@ -95,25 +102,20 @@ type Results = Vec<Option<AuxResult<AuxInstalled>>>;
 
 fn rebuild(args: &RebuildAuxArgs, session: &Session) -> Result<(Vec<Step>, Results)> {
     let storage = session.storage();
+    let dirs = log_dirs(args, storage)?;
     let mut locks = Vec::new();
-    for dir in &args.dirs {
-        if storage.metadata(dir)?.kind != siltstone::io::FileKind::Directory {
-            return Err(Error::new(Kind::InvalidArgument, "no log directory").in_file(dir));
-        }
-        if !args.dry_run {
+    for dir in &dirs {
+        if args.dry_run {
+            session.point_out_broker(dir);
+        } else {
             locks.push(lock_log_dir(storage, dir)?);
-        } else if storage.is_locked(&dir.join(LOCK_FILE)).unwrap_or(false) {
-            complain(&format_args!(
-                "{}: a running broker holds this directory: stop it before this is done",
-                dir.display()
-            ));
         }
     }
     let remote = Remote::open(session, &args.remote)?;
     let plan = Plan {
         storage,
         remote: &remote,
-        dirs: &args.dirs,
+        dirs: &dirs,
         named: &args.partitions,
         log_start_offset: args.log_start_offset,
         start_offset: args.start_offset,
@@ -143,4 +145,25 @@ fn rebuild(args: &RebuildAuxArgs, session: &Session) -> Result<(Vec<Step>, Resul
         }
     }
     Ok((steps, results))
+}
+
+/// The log directories that are given; nothing else is written into. One that is empty may be that
+/// of a new disk: it is taken for one where replicas are named.
+fn log_dirs(args: &RebuildAuxArgs, storage: &dyn Storage) -> Result<Vec<PathBuf>> {
+    let is_empty = |dir: &Path| {
+        let entries = storage.list(dir);
+        entries.is_ok_and(|entries| entries.iter().all(|entry| entry.name == LOCK_FILE))
+    };
+    let classified =
+        distinct(&args.dirs).into_iter().map(|path| match Target::classify(storage, &path) {
+            Ok(Target::LogDir(dir)) => Ok(dir),
+            Ok(Target::Partition(_) | Target::File { .. }) => {
+                let why =
+                    "no log directory; name the one around it, and the replica with --partition";
+                Err(Error::new(Kind::InvalidArgument, why).in_file(&path))
+            }
+            Err(_) if !args.partitions.is_empty() && is_empty(&path) => Ok(path),
+            Err(error) => Err(error),
+        });
+    classified.collect()
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use serde_json::json;
 use siltstone::Kind;
+use siltstone::log::FolderName;
 use siltstone::tier::{AuxErrorKind, AuxInstalled, AuxResult};
 
 use crate::Outcome;
@@ -101,6 +102,7 @@ fn print_step_json(
     let behind = step.begins_behind.as_ref().ok();
     let installed = result.and_then(|result| result.as_ref().ok());
     let error = error_of(step, result);
+    let key = FolderName::parse(&step.name).map(|name| (name.topic, name.partition));
     let epochs = installed.map(|it| {
         let entries = it.epochs.entries().iter();
         entries.map(|entry| json!([entry.epoch, entry.start_offset])).collect::<Vec<_>>()
@@ -110,7 +112,8 @@ fn print_step_json(
         &json!({
             "type": "rebuild",
             "path": step.dir.to_string_lossy(),
-            "topic_partition": step.name,
+            "name": step.name,
+            "topic_partition": key,
             "status": match &error {
                 Some(_) => "failed",
                 None if is_dry_run => "planned",

@@ -37,8 +37,8 @@ pub(crate) struct RecoverArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// One JSON object a partition on standard output, with the keys of `verify --json` as they
-    /// are afterwards.
+    /// One JSON object a line on standard output: `type` is partition, or log_dir behind those of
+    /// a directory. The manual has their keys.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -47,7 +47,8 @@ pub(crate) struct RecoverArgs {
     pub(crate) dry_run: bool,
 
     /// Threads to work with; by default one for each processor.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
 
     /// Cut a log where it is damaged, although whole batches behind the damage go with it.
@@ -66,7 +67,8 @@ pub(crate) struct RecoverArgs {
     ///
     /// The way out for a partition that is refused even with --allow-loss: a batch of an unknown
     /// magic, or offsets that run backwards. PATH must then be a single partition directory.
-    #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..),
+    #[arg(long, allow_negative_numbers = true, value_name = "OFFSET",
+          value_parser = clap::value_parser!(i64).range(0..),
           help_heading = "What may be lost")]
     pub(crate) truncate_to: Option<i64>,
 
@@ -85,15 +87,17 @@ pub(crate) struct RecoverArgs {
     #[arg(long, help_heading = "What is checked")]
     pub(crate) clean_shutdown: bool,
 
-    /// Take this as the recovery point of every partition given, in place of
-    /// recovery-point-offset-checkpoint.
-    #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..),
+    /// Take this as the recovery point, in place of recovery-point-offset-checkpoint. For one
+    /// partition.
+    #[arg(long, allow_negative_numbers = true, value_name = "OFFSET",
+          value_parser = clap::value_parser!(i64).range(0..),
           help_heading = "What is checked")]
     pub(crate) recovery_point: Option<i64>,
 
-    /// Take this as the log start offset of every partition given, in place of
-    /// log-start-offset-checkpoint.
-    #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..),
+    /// Take this as the log start offset, in place of log-start-offset-checkpoint. For one
+    /// partition.
+    #[arg(long, allow_negative_numbers = true, value_name = "OFFSET",
+          value_parser = clap::value_parser!(i64).range(0..),
           help_heading = "What is checked")]
     pub(crate) log_start_offset: Option<i64>,
 
@@ -104,11 +108,21 @@ pub(crate) struct RecoverArgs {
 
     /// The topic's max.message.bytes, as `verify` takes it. It limits what producers may append,
     /// and changes nothing here: larger batches are kept.
-    #[arg(long, value_name = "BYTES", help_heading = "What is checked")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "BYTES",
+        help_heading = "What is checked"
+    )]
     pub(crate) max_message_bytes: Option<u64>,
 
     /// A limit of `verify`. It changes nothing here: recovery looks into no batch.
-    #[arg(long, value_name = "BYTES", help_heading = "What is checked")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "BYTES",
+        help_heading = "What is checked"
+    )]
     pub(crate) max_decompressed_bytes: Option<u64>,
 
     #[command(flatten)]
@@ -120,18 +134,21 @@ pub(crate) struct RecoverArgs {
     pub(crate) like_kafka: bool,
 
     /// Read the metadata log up to this offset (exclusive) and no further.
-    #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..),
+    #[arg(long, allow_negative_numbers = true, value_name = "OFFSET",
+          value_parser = clap::value_parser!(i64).range(0..),
           help_heading = "Settings")]
     pub(crate) metadata_upto: Option<i64>,
 
     /// Take this as the time of day, in milliseconds since 1970. For runs that must give the same
     /// bytes.
-    #[arg(long, value_name = "MS", help_heading = "Settings")]
+    #[arg(long, allow_negative_numbers = true, value_name = "MS",
+          value_parser = clap::value_parser!(i64).range(0..), help_heading = "Settings")]
     pub(crate) now_ms: Option<i64>,
 
     /// Forget producers that were silent for longer (Kafka's producer.id.expiration.ms; 86400000
     /// by default).
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(1..),
+    #[arg(long, allow_negative_numbers = true, value_name = "MS",
+          value_parser = clap::value_parser!(i64).range(1..),
           help_heading = "Settings")]
     pub(crate) producer_id_expiration_ms: Option<i64>,
 }

@@ -32,11 +32,18 @@ impl Printer {
     }
 
     /// Prints what came of a partition.
-    pub(crate) fn partition(&mut self, done: &PartitionDone<'_>, settings: Option<&TopicSettings>) {
+    ///
+    /// One that was named by itself has a line of its own even if there was nothing to do.
+    pub(crate) fn partition(
+        &mut self,
+        done: &PartitionDone<'_>,
+        settings: Option<&TopicSettings>,
+        is_named: bool,
+    ) {
         let printed = if self.json {
             print_json(&mut stdout(), &self.partition_json(done, settings))
         } else {
-            self.partition_text(done)
+            self.partition_text(done, is_named)
         };
         self.note(printed);
     }
@@ -99,7 +106,7 @@ impl Printer {
         Value::Object(object)
     }
 
-    fn partition_text(&self, done: &PartitionDone<'_>) -> std::io::Result<()> {
+    fn partition_text(&self, done: &PartitionDone<'_>, is_named: bool) -> std::io::Result<()> {
         let mut out = stdout();
         let name = done.dir.file_name().unwrap_or_default().to_string_lossy();
         match done.result {
@@ -112,8 +119,11 @@ impl Printer {
             PartitionResult::Quarantined(plan, target) => {
                 writeln!(out, "{name}: moved to {}: {}", target.display(), reason(plan))?;
             }
-            // What is fit already needs no line of its own.
-            PartitionResult::Sound(plan) if plan.is_empty() => {}
+            PartitionResult::Sound(plan) if plan.is_empty() => {
+                if is_named {
+                    writeln!(out, "{name}: is sound, nothing to do")?;
+                }
+            }
             PartitionResult::Sound(plan) => {
                 let verb = if self.dry_run { "would be" } else { "is" };
                 let end = plan.outcome.log_end_offset;
@@ -158,6 +168,8 @@ impl Printer {
         }
         let state = if self.dry_run {
             "nothing was written"
+        } else if report.is_clean && report.keeps_kafka_from_starting() {
+            "it has its clean-shutdown marker, but Kafka does not start with what is named above"
         } else if report.is_clean {
             "Kafka starts as after a clean stop"
         } else if report.refused > 0 || report.failed > 0 {

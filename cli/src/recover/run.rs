@@ -9,21 +9,23 @@ use siltstone::dir::recover::{
     DirRecoverOptions, DirReport, PartitionDone, PartitionSettings, bytes_to_read, recover_log_dir,
     recover_partition,
 };
+use siltstone::dir::verify::duplicates;
 use siltstone::io::Storage;
 use siltstone::log::FolderName;
-use siltstone::problem::Severity;
+use siltstone::problem::{Code, Problem};
 use siltstone::segment::rebuild::IndexSettings;
 use siltstone::uuid::Uuid;
 use siltstone::{Error, Kind, Result};
 
 use crate::Outcome;
+use crate::given::distinct;
 use crate::output::told;
 use crate::progress::Progress;
 use crate::recover::RecoverArgs;
 use crate::recover::print::Printer;
 use crate::session::{Session, complain};
 use crate::settings::{Settings, SettingsFrom};
-use crate::target::{Target, file_name};
+use crate::target::{PartitionDir, Target, file_name};
 
 /// Recovers all paths.
 pub(crate) fn run(args: &RecoverArgs, session: &Session) -> std::io::Result<Outcome> {
@@ -49,8 +51,8 @@ struct Job<'a> {
 fn prepare<'a>(args: &'a RecoverArgs, session: &'a Session) -> Result<Job<'a>> {
     let storage = session.storage();
     let mut targets = Vec::new();
-    for path in &args.paths {
-        match Target::classify(storage, path)? {
+    for path in distinct(&args.paths) {
+        match Target::classify(storage, &path)? {
             Target::File { path, .. } => {
                 return Err(Error::new(
                     Kind::InvalidArgument,
@@ -175,9 +177,12 @@ impl Job<'_> {
             }
         }
         let mut outcome = Outcome::Fine;
-        for target in &self.targets {
+        let twice = self.duplicates();
+        for (number, target) in self.targets.iter().enumerate() {
             match self.one(storage, target, &printer) {
-                Ok(report) => {
+                Ok(mut report) => {
+                    let here = twice.iter().filter(|(of, _)| *of == number);
+                    report.problems.extend(here.map(|(_, problem)| problem.clone()));
                     outcome = outcome.max(outcome_of(&report));
                     if let (Ok(mut printer), Target::LogDir(_)) = (printer.lock(), target) {
                         printer.directory(&report);
@@ -196,6 +201,22 @@ impl Job<'_> {
         told(printed, outcome)
     }
 
+    /// What is to be told of partitions that several of the directories hold.
+    fn duplicates(&self) -> Vec<(usize, Problem)> {
+        let storage = self.session.storage();
+        let names = |target: &Target| match target {
+            // One that cannot be listed is told when its turn comes.
+            Target::LogDir(_) => PartitionDir::of_target(storage, target).unwrap_or_default(),
+            Target::Partition(_) | Target::File { .. } => Vec::new(),
+        };
+        let folder = |partition: PartitionDir| partition.folder;
+        let dirs = self.targets.iter().map(|target| {
+            let names = names(target).into_iter().filter_map(folder).collect();
+            (target.path().to_path_buf(), names)
+        });
+        duplicates(&dirs.collect::<Vec<_>>())
+    }
+
     fn one(
         &self,
         storage: &dyn Storage,
@@ -203,12 +224,17 @@ impl Job<'_> {
         printer: &Mutex<Printer>,
     ) -> Result<DirReport> {
         let args = self.args;
+        let is_partition = matches!(target, Target::Partition(_));
+        if args.dry_run {
+            let home = target.path().parent().filter(|_| is_partition);
+            self.session.point_out_broker(home.unwrap_or(target.path()));
+        }
         let failed_settings: Mutex<Option<Error>> = Mutex::new(None);
         let settings = |topic: &str| self.settings_of(topic, &failed_settings);
         let done = |done: PartitionDone<'_>| {
             if let Ok(mut printer) = printer.lock() {
                 let topic = done.topic.and_then(|topic| self.settings.topic(topic).ok());
-                printer.partition(&done, topic.as_ref());
+                printer.partition(&done, topic.as_ref(), is_partition);
             }
         };
         let expiration = match args.producer_id_expiration_ms {
@@ -233,7 +259,6 @@ impl Job<'_> {
             producer_expiration_ms: expiration,
             map_mode: self.session.maps,
         };
-        let is_partition = matches!(target, Target::Partition(_));
         let total = if self.session.quiet {
             0
         } else {
@@ -275,16 +300,12 @@ impl Job<'_> {
 
 /// The exit that a directory asks for.
 fn outcome_of(report: &DirReport) -> Outcome {
-    if report.failed > 0 {
+    let is_unread = |problem: &Problem| problem.code == Code::Unreadable;
+    if report.failed > 0 || report.problems.iter().any(is_unread) {
         Outcome::CouldNotLook
-    } else if report.refused > 0 || stops_kafka(report) {
+    } else if report.refused > 0 || report.keeps_kafka_from_starting() {
         Outcome::Problems
     } else {
         Outcome::Fine
     }
-}
-
-/// Whether a folder is left with which Kafka would not start.
-fn stops_kafka(report: &DirReport) -> bool {
-    report.problems.iter().any(|problem| problem.severity == Severity::Refused)
 }

@@ -13,6 +13,7 @@ use siltstone::problem::Code;
 use siltstone::{Error, Kind, Result};
 
 use crate::Outcome;
+use crate::given::distinct;
 use crate::progress::Progress;
 use crate::session::{Session, complain};
 use crate::target::{PartitionDir, Target};
@@ -42,7 +43,8 @@ pub(crate) struct StatArgs {
     json: bool,
 
     /// Threads to work with; by default one for each processor.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
 
@@ -83,7 +85,7 @@ pub(crate) fn run(args: &StatArgs, session: &Session) -> std::io::Result<Outcome
 fn gather(args: &StatArgs, session: &Session) -> (Vec<PartitionDir>, Outcome) {
     let storage = session.storage();
     let (mut partitions, mut outcome) = (Vec::new(), Outcome::Fine);
-    for path in &args.paths {
+    for path in &distinct(&args.paths) {
         let found = Target::classify(storage, path).and_then(|target| match target {
             Target::File { path, .. } => {
                 let why = "a file: name its partition directory";

@@ -12,6 +12,7 @@ use siltstone::log::{LogFacts, OpenTransaction, Transactions, read_transactions}
 use siltstone::problem::Code;
 use siltstone::{Error, Kind, Result};
 
+use crate::given::distinct;
 use crate::progress::Progress;
 use crate::session::{Session, complain};
 use crate::target::{PartitionDir, Target};
@@ -62,11 +63,13 @@ pub(crate) struct TxnsArgs {
 
     /// Beside a running broker, call no transaction younger than this hanging: it may have begun
     /// or ended between two looks. (Kafka's transaction.max.timeout.ms.)
-    #[arg(long, value_name = "MS", default_value_t = 900_000)]
+    #[arg(long, allow_negative_numbers = true, value_name = "MS",
+          default_value_t = 900_000, value_parser = clap::value_parser!(i64).range(0..))]
     max_timeout_ms: i64,
 
     /// Take this as the time of day, in milliseconds since 1970.
-    #[arg(long, value_name = "MS")]
+    #[arg(long, allow_negative_numbers = true, value_name = "MS",
+          value_parser = clap::value_parser!(i64).range(0..))]
     now_ms: Option<i64>,
 }
 
@@ -132,7 +135,7 @@ impl Job<'_> {
 
     fn gather(&mut self) {
         let storage = self.session.storage();
-        for path in &self.args.paths {
+        for path in &distinct(&self.args.paths) {
             let found = Target::classify(storage, path).and_then(|target| {
                 if let Target::File { path, .. } = &target {
                     let why = "a file: name its partition directory";

@@ -18,7 +18,9 @@ use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Storage};
 use crate::log::LogFacts;
 use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
-use crate::log::verify::{PartitionReport, VerifyOptions, check_directory_file, verify_partition};
+use crate::log::verify::{
+    PartitionReport, VerifyOptions, check_directory_file, fault_severity, verify_partition,
+};
 use crate::problem::{Code, Problem, Severity};
 use crate::state::OffsetCheckpoint;
 
@@ -66,8 +68,7 @@ impl LogDirSurvey {
     }
 
     fn problem(&mut self, code: Code, severity: Severity, file: &str, detail: String) {
-        let file = file.to_owned();
-        self.problems.push(Problem { code, severity, file, position: None, offset: None, detail });
+        self.problems.push(about_folder(code, severity, file, detail));
     }
 }
 
@@ -143,27 +144,42 @@ impl Surroundings {
 fn read_small_files(storage: &dyn Storage, survey: &mut LogDirSurvey) -> Option<OffsetCheckpoint> {
     let mut starts = None;
     for name in SMALL_FILES {
-        let bytes = match storage.read(&survey.path.join(name), SMALL_SIZE_MAX) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == Kind::NotFound => continue,
-            Err(error) => {
-                survey.problem(Code::Unreadable, Severity::Refused, name, error.to_string());
-                continue;
+        match read_small_file(storage, &survey.path, name) {
+            Ok(Some(bytes)) if name == LOG_START_FILE => {
+                starts = OffsetCheckpoint::parse(&bytes).ok();
             }
-        };
-        if let Some(fault) = check_directory_file(name, &bytes).unwrap_or_else(Some) {
-            // Without its own name a broker does not start; without a checkpoint it begins with
-            // zeros.
-            let severity = match name {
-                META_FILE => Severity::Corrupt,
-                _ => Severity::Repairable,
-            };
-            survey.problem(Code::CheckpointFile, severity, name, fault.to_string());
-        } else if name == LOG_START_FILE {
-            starts = OffsetCheckpoint::parse(&bytes).ok();
+            Ok(_) => {}
+            Err(problem) => survey.problems.push(problem),
         }
     }
     starts
+}
+
+/// Reads a small file of a log directory; `None` where it is missing.
+///
+/// # Errors
+/// What is to be told of it.
+pub(crate) fn read_small_file(
+    storage: &dyn Storage,
+    dir: &Path,
+    name: &str,
+) -> std::result::Result<Option<Vec<u8>>, Problem> {
+    let wrong =
+        |code, severity, error: &Error| Err(about_folder(code, severity, name, error.to_string()));
+    let bytes = match storage.read(&dir.join(name), SMALL_SIZE_MAX) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == Kind::NotFound => return Ok(None),
+        Err(error) => return wrong(Code::Unreadable, Severity::Refused, &error),
+    };
+    match check_directory_file(name, &bytes).unwrap_or_else(Some) {
+        None => Ok(Some(bytes)),
+        Some(fault) => wrong(Code::CheckpointFile, fault_severity(name), &fault),
+    }
+}
+
+fn about_folder(code: Code, severity: Severity, file: &str, detail: String) -> Problem {
+    let file = file.to_owned();
+    Problem { code, severity, file, position: None, offset: None, detail }
 }
 
 // spec: segments 1.1
@@ -198,25 +214,41 @@ fn add_folder(
 /// Finds partitions that several log directories hold, which keeps Kafka from starting, and tells
 /// each directory of them.
 pub fn find_duplicates(surveys: &mut [LogDirSurvey]) {
-    let mut homes: BTreeMap<FolderName, Vec<usize>> = BTreeMap::new();
-    for (at, survey) in surveys.iter().enumerate() {
-        for folder in survey.partitions.iter().filter(|f| f.name.kind == FolderKind::Live) {
-            homes.entry(folder.name.clone()).or_default().push(at);
+    let name = |folder: &PartitionFolder| folder.name.clone();
+    let dirs: Vec<(PathBuf, Vec<FolderName>)> = surveys
+        .iter()
+        .map(|survey| (survey.path.clone(), survey.partitions.iter().map(name).collect()))
+        .collect();
+    for (at, problem) in duplicates(&dirs) {
+        if let Some(survey) = surveys.get_mut(at) {
+            survey.problems.push(problem);
         }
     }
+}
+
+/// What is to be told of partitions in use that several log directories hold, which keeps Kafka
+/// from starting: for each of the directories, by its number.
+#[must_use]
+pub fn duplicates(dirs: &[(PathBuf, Vec<FolderName>)]) -> Vec<(usize, Problem)> {
+    let mut homes: BTreeMap<&FolderName, Vec<(usize, &Path)>> = BTreeMap::new();
+    for (at, (path, names)) in dirs.iter().enumerate() {
+        for name in names.iter().filter(|name| name.kind == FolderKind::Live) {
+            homes.entry(name).or_default().push((at, path));
+        }
+    }
+    let mut problems = Vec::new();
     for (name, places) in homes.into_iter().filter(|(_, places)| places.len() > 1) {
-        let paths: Vec<String> = places
-            .iter()
-            .filter_map(|at| surveys.get(*at))
-            .map(|survey| survey.path.display().to_string())
-            .collect();
-        for at in places {
-            if let Some(survey) = surveys.get_mut(at) {
-                let detail = format!("in several log directories: {}", paths.join(", "));
-                survey.problem(Code::BadName, Severity::Corrupt, &name.to_string(), detail);
-            }
-        }
+        let paths: Vec<String> =
+            places.iter().map(|(_, path)| path.display().to_string()).collect();
+        let detail = format!("in several log directories: {}", paths.join(", "));
+        let (code, severity) = (Code::BadName, Severity::Corrupt);
+        problems.extend(
+            places.iter().map(|(at, _)| {
+                (*at, about_folder(code, severity, &name.to_string(), detail.clone()))
+            }),
+        );
     }
+    problems
 }
 
 /// Checks partitions on `threads` threads (one: that of the caller) and hands over each report in

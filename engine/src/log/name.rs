@@ -63,6 +63,10 @@ impl FolderName {
     // spec: segments 1.1
     #[must_use]
     pub fn parse(name: &str) -> Option<FolderName> {
+        // In text, bytes that are no UTF-8 are such characters; Kafka does not find the folder again.
+        if name.contains(char::REPLACEMENT_CHARACTER) {
+            return None;
+        }
         let marked = [FolderKind::Delete, FolderKind::Future, FolderKind::Stray];
         let kind = marked.into_iter().find(|kind| name.ends_with(kind.suffix()));
         let (plain, kind) = match kind {
@@ -192,6 +196,7 @@ mod tests {
             "lost+found",
             "t-2147483648",
             "t- 1",
+            "t\u{fffd}-1",
             "remote-log-index-cache",
         ] {
             assert_eq!(parse(name), None, "{name}");

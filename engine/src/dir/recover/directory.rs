@@ -3,19 +3,20 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-use crate::dir::files::{CLEAN_SHUTDOWN_FILE, LOCK_FILE, RECOVERY_POINT_FILE};
+use crate::dir::files::{CLEAN_SHUTDOWN_FILE, LOCK_FILE, META_FILE, RECOVERY_POINT_FILE};
 use crate::dir::pool::in_pool;
 use crate::dir::recover::checkpoints::{Checkpoints, owner_of_dir, remove_marker, replace};
 use crate::dir::recover::group::{Group, Member, sync_all};
 use crate::dir::recover::options::{DirRecoverOptions, DirReport, PartitionDone, PartitionResult};
 use crate::dir::recover::rebuilds::settle_rebuilds;
+use crate::dir::verify::read_small_file;
 use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Lock, Storage};
 use crate::log::bootstrap::Interrupted;
 use crate::log::inventory::Inventory;
 use crate::log::name::{FolderKind, FolderName, REMOTE_INDEX_CACHE};
 use crate::log::progress::Progress;
-use crate::log::recover::{Plan, Refusal, discard, retire};
+use crate::log::recover::{CutReason, Plan, Refusal, discard, retire};
 use crate::problem::{Code, Problem, Severity};
 use crate::segment::{FileName, FileRole};
 use crate::state::meta::format_clean_shutdown;
@@ -49,6 +50,7 @@ fn log_dir(
     let mut report = DirReport { dir: dir.to_path_buf(), ..DirReport::default() };
     let mut checkpoints = Checkpoints::read(storage, dir, &mut report.problems)?;
     report.was_clean = checkpoints.marker.is_some() || options.clean_shutdown;
+    report.problems.extend(read_small_file(storage, dir, META_FILE).err());
     let members = list_members(storage, dir, &mut report.problems)?;
     let has_settled =
         !options.dry_run && settle_rebuilds(storage, dir, &members, &mut checkpoints)?;
@@ -184,10 +186,14 @@ fn refuse_alone(
 /// make that untrue, and the marker is none of a partition's to remove.
 fn refuse_beside_marker(plan: &mut Plan) {
     let Some(cut) = plan.cut.take() else { return };
+    let advice = match cut.reason {
+        // A whole directory is never cut where somebody asks.
+        CutReason::Asked => "Remove the marker first",
+        CutReason::Damage(_) => "Recover the whole directory, or remove the marker first",
+    };
     let reason = format!(
         "the log would be cut at offset {}, but the directory around it has its marker of a clean stop, \
-         {CLEAN_SHUTDOWN_FILE}, and Kafka would take it for complete. Recover the whole directory, or remove the marker \
-         first",
+         {CLEAN_SHUTDOWN_FILE}, and Kafka would take it for complete. {advice}",
         cut.from_offset
     );
     let end = cut.survivors.end_offset.unwrap_or(cut.from_offset).max(cut.from_offset);

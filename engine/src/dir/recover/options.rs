@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::error::Error;
 use crate::io::MapMode;
 use crate::log::recover::Plan;
-use crate::problem::Problem;
+use crate::problem::{Problem, Severity};
 use crate::segment::rebuild::IndexSettings;
 use crate::uuid::Uuid;
 
@@ -138,4 +138,13 @@ pub struct DirReport {
     pub failed: usize,
     /// What is wrong with the directory itself.
     pub problems: Vec<Problem>,
+}
+
+impl DirReport {
+    /// Whether something is left with which Kafka does not start, whatever the partitions are like:
+    /// a folder's name, or a `meta.properties` that cannot be understood.
+    #[must_use]
+    pub fn keeps_kafka_from_starting(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity > Severity::Repairable)
+    }
 }

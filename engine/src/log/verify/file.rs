@@ -18,6 +18,8 @@ use crate::segment::{FileName, FileRole};
 use crate::state::meta::MetaProperties;
 use crate::state::{OffsetCheckpoint, Snapshot};
 
+/// Whose directory it is.
+const META_FILE: &str = "meta.properties";
 /// More than any small file has.
 const SMALL_SIZE_MAX: u64 = 512 << 20;
 
@@ -141,9 +143,10 @@ fn check_small_file(
             walk.check_metadata();
         }
         _ => {
-            let fault = check_directory_file(name, &storage.read(path, SMALL_SIZE_MAX)?)?;
+            let fault = check_directory_file(name, &storage.read(path, SMALL_SIZE_MAX)?)
+                .map_err(|error| error.in_file(path))?;
             if let Some(error) = fault {
-                let (code, severity) = (Code::CheckpointFile, Severity::Repairable);
+                let (code, severity) = (Code::CheckpointFile, fault_severity(name));
                 walk.findings.add(code, severity, name, Place::FILE, error.to_string());
             }
         }
@@ -157,13 +160,16 @@ fn check_small_file(
 /// [`Kind::InvalidArgument`] for a file that is none of them by its name.
 pub(crate) fn check_directory_file(name: &str, bytes: &[u8]) -> Result<Option<Error>> {
     match name {
-        "meta.properties" => Ok(MetaProperties::parse(bytes).err()),
+        META_FILE => Ok(MetaProperties::parse(bytes).err()),
         // That it exists is all that counts.
         ".kafka_cleanshutdown" => Ok(None),
         _ if name.ends_with("-offset-checkpoint") => Ok(OffsetCheckpoint::parse(bytes).err()),
-        _ => {
-            let why = "no file of a Kafka log by its name";
-            Err(Error::new(Kind::InvalidArgument, format!("{name}: {why}")))
-        }
+        _ => Err(Error::new(Kind::InvalidArgument, "no file of a Kafka log by its name")),
     }
+}
+
+/// How bad it is that such a file cannot be understood: without its own name a broker does not
+/// start; without a checkpoint it begins with zeros.
+pub(crate) fn fault_severity(name: &str) -> Severity {
+    if name == META_FILE { Severity::Corrupt } else { Severity::Repairable }
 }

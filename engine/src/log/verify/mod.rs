@@ -24,8 +24,8 @@ mod producers;
 mod report;
 mod segment;
 
-pub(crate) use file::check_directory_file;
 pub use file::verify_file;
+pub(crate) use file::{check_directory_file, fault_severity};
 pub use options::{Depth, VerifyOptions};
 pub use partition::verify_partition;
 pub use report::{OpenTransaction, PartitionReport, RecordLists, Verdict};

@@ -11,6 +11,8 @@ use siltstone::dir::settings::{Layers, Resolver, TopicSettings, read_server_prop
 use siltstone::io::Storage;
 use siltstone::{Error, Kind, Result};
 
+/// What is said of a place that was given and has no metadata log.
+pub(crate) const NO_METADATA: &str = "no __cluster_metadata-0 here";
 /// More than a file of settings has.
 const SETTINGS_BYTES_MAX: u64 = 64 << 20;
 
@@ -68,6 +70,7 @@ impl Settings {
         dirs: &[PathBuf],
         from: &SettingsFrom<'_>,
     ) -> Result<Settings> {
+        check_overrides(from.args)?;
         let mut notes = Vec::new();
         let server_properties = match &from.args.server_properties {
             Some(path) => read_server_properties(&storage.read(path, SETTINGS_BYTES_MAX)?)
@@ -84,7 +87,11 @@ impl Settings {
             server_properties: server_properties.clone(),
             ..Layers::default()
         })?
-        .broker()?;
+        .broker()
+        .map_err(|error| match &from.args.server_properties {
+            Some(path) => error.in_file(path),
+            None => error,
+        })?;
         let broker_is_known = from.args.server_properties.is_some();
         let known = Known {
             node_id: of_file.node_id.or_else(|| node_of(storage, dirs)),
@@ -127,15 +134,27 @@ impl Settings {
         topic.has_remote_storage(name, !self.broker_is_known || broker())
     }
 
-    /// Whether anything says which topics have remote storage.
+    /// Whether anything says which topics have remote storage. A part of the metadata log does not.
     pub(crate) fn knows_topics(&self) -> bool {
-        self.metadata.is_some() || self.is_told
+        self.metadata.as_ref().is_some_and(|loaded| loaded.is_whole) || self.is_told
+    }
+
+    /// What is wrong with the metadata log, and whether it could be read to its end.
+    pub(crate) fn metadata_warnings(&self) -> (&[String], bool) {
+        self.metadata.as_ref().map_or((&[], true), |loaded| (&loaded.warnings, loaded.is_whole))
     }
 
     /// `producer.id.expiration.ms` of the broker.
     pub(crate) fn producer_expiration_ms(&self) -> Result<i64> {
         Ok(self.resolver.broker()?.producer_id_expiration_ms)
     }
+}
+
+/// Looks at what `--config` gives before others are laid over it.
+fn check_overrides(args: &SettingsArgs) -> Result<()> {
+    let layers = Layers { overrides: args.config.clone(), ..Layers::default() };
+    let check = |resolver: Resolver| resolver.topic("", None).and(resolver.broker()).map(drop);
+    Resolver::new(layers).and_then(check).map_err(|error| error.context("--config"))
 }
 
 /// What is known before the metadata log is read.
@@ -156,7 +175,7 @@ fn read_metadata(
     let places = named.as_ref().map_or_else(|| known.dirs.clone(), |dir| vec![dir.clone()]);
     let Some(folder) = find_metadata(storage, &places) else {
         if let Some(dir) = named {
-            return Err(Error::new(Kind::NotFound, "no __cluster_metadata-0 here").in_file(&dir));
+            return Err(Error::new(Kind::NotFound, NO_METADATA).in_file(&dir));
         }
         notes.push(
             "no metadata log beside the logs: topic settings are Kafka's defaults where no option says otherwise \

@@ -35,7 +35,10 @@ impl Place {
         };
         let url = Url::parse(text).map_err(|error| refuse(format!("not a URL: {error}")))?;
         if !is_url(text) {
-            let why = format!("no store is known for {}:// (s3, gs, az, https)", url.scheme());
+            let why = format!(
+                "no store is known for {}:// (s3, gs, az, https, http, file)",
+                url.scheme()
+            );
             return Err(refuse(why));
         }
         if url.fragment().is_some() {

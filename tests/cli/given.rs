@@ -110,6 +110,14 @@ fn a_negative_number_is_told_to_be_out_of_range() {
 }
 
 #[test]
+fn a_file_that_is_not_checked_is_named_with_its_directory() {
+    let unpacked = Kit::open("tiered").state("clean").unpack();
+    let file = unpacked.data().join("bootstrap.checkpoint");
+    let outcome = run([OsStr::new("verify"), file.as_os_str()]);
+    assert_unwanted(&outcome, &format!("{}: no file of a Kafka log", file.display()));
+}
+
+#[test]
 fn a_dry_run_points_out_a_running_broker() {
     // `recover --dry-run` listed the growing end of a log as a cut, and said nothing else.
     let root = tempfile::tempdir().expect("a directory");

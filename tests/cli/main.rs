@@ -16,6 +16,7 @@ mod remote;
 mod remote_places;
 mod scenario;
 mod transactions;
+mod unseen;
 mod uploads;
 mod usage;
 

@@ -1,6 +1,7 @@
 //! The marker of a clean stop stands beside sound partitions only, and leaves no recovered log
 //! that ends sooner than it says.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +43,21 @@ fn one_partition_is_not_cut_beside_the_marker_of_its_directory() {
     assert!(fs::read(&log).expect("the log").len() < before.len());
     let marker = fs::read_to_string(directory.path().join(".kafka_cleanshutdown"));
     assert!(marker.expect("the marker").contains("-1"), "the marker still claims the old epoch");
+}
+
+#[test]
+fn who_asks_for_a_cut_beside_the_marker_is_told_what_helps() {
+    // It was to recover the whole directory, for which no offset can be given.
+    let (_directory, partition) = torn_behind_a_clean_stop();
+    let told = |more: &[&str]| {
+        let verb = ["recover", "--json"].into_iter().chain(more.iter().copied());
+        let outcome = run(verb.map(OsStr::new).chain([partition.as_os_str()]));
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        outcome.json()["refusal"]["reason"].as_str().expect("a reason").to_owned()
+    };
+    let (asked, found) = (told(&["--truncate-to", "0"]), told(&["--all"]));
+    assert!(asked.ends_with("complete. Remove the marker first"), "{asked}");
+    assert!(found.ends_with("Recover the whole directory, or remove the marker first"), "{found}");
 }
 
 #[test]

@@ -54,10 +54,16 @@ fn settings_that_are_none_are_told_before_anything_is_written() {
     let (directory, _) = killed();
     let before = content(directory.path());
     let path = directory.path().to_string_lossy().into_owned();
-    for setting in ["index.interval.bytes=4k", "producer.id.expiration.ms=never"] {
-        let name = setting.split('=').next().expect("a name");
+    for (setting, why) in [
+        (
+            "index.interval.bytes=4k",
+            "--config: index.interval.bytes in the given settings is \"4k\"",
+        ),
+        ("producer.id.expiration.ms=never", "--config: producer.id.expiration.ms in"),
+        ("nope=1", "--config: nope: there is no setting of this name"),
+    ] {
         let outcome = recover(&["--config", setting, &path]);
-        assert_refused(&outcome, name, (directory.path(), &before));
+        assert_refused(&outcome, why, (directory.path(), &before));
     }
     assert_eq!(recover(&[&path]).code, Some(0));
     assert!(has_clean_marker(directory.path()));

@@ -63,7 +63,9 @@ use printer::Printer;
   siltstone dump --bytes 4000..8000 s3://bucket/00000000000000000089-y-tcbHSyS_K1aAUhhTCjAg.log
       a range of an uploaded segment, as a consumer would read it
 
-Exit codes: 0 nothing wrong, 1 damage or records that cannot be decoded,
+Frames and checksums are checked, whether batches fit together is for `siltstone verify` to say.
+
+Exit codes: 0 nothing wrong there, 1 damage or records that cannot be decoded,
 2 something could not be read.")]
 pub(crate) struct DumpArgs {
     /// Files, partition directories or log directories, or URLs of such in an object store.

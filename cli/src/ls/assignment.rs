@@ -11,6 +11,7 @@ use siltstone::state::meta::parse_clean_shutdown;
 
 use super::listing::{LogDir, read_if_there};
 use crate::session::{Session, complain};
+use crate::settings::NO_METADATA;
 
 /// What the metadata log says about this node.
 #[derive(Debug)]
@@ -37,8 +38,7 @@ impl Assignments {
         };
         let Some(folder) = find_metadata(session.storage(), &places) else {
             let missing = metadata.map(|dir| {
-                siltstone::Error::new(siltstone::Kind::NotFound, "no metadata log there")
-                    .in_file(dir)
+                siltstone::Error::new(siltstone::Kind::NotFound, NO_METADATA).in_file(dir)
             });
             return missing.map_or(Ok(None), Err);
         };
@@ -56,8 +56,11 @@ impl Assignments {
         Ok(Some(Assignments { folder, loaded, node_id }))
     }
 
-    /// Notes at each partition in use whether it belongs here.
+    /// Notes at each partition in use whether it belongs here, where all of the metadata is known.
     pub(super) fn annotate(&self, dirs: &mut [LogDir]) {
+        if !self.loaded.is_whole {
+            return;
+        }
         for dir in dirs {
             let here = dir.properties.as_ref().and_then(|properties| properties.directory_id);
             for listed in &mut dir.partitions {
@@ -83,6 +86,9 @@ impl Assignments {
 
     /// Partitions that the metadata places on this node, and that no directory given has.
     pub(super) fn missing(&self, dirs: &[LogDir]) -> Vec<(String, i32)> {
+        if !self.loaded.is_whole {
+            return Vec::new();
+        }
         let folders = dirs.iter().flat_map(|dir| &dir.partitions);
         let here: HashSet<(&str, i32)> = folders
             .filter(|listed| matches!(listed.kind(), "live" | "future"))

@@ -174,6 +174,11 @@ impl Listed {
     fn look(&mut self, session: &Session) -> Result<()> {
         let storage = session.storage();
         self.facts = LogFacts::read(storage, &self.path)?;
+        for problem in self.facts.unreadable_problems() {
+            complain(&format_args!("{}: {problem}", self.path.display()));
+            self.notes.push(format!("{} cannot be opened", problem.file));
+            self.is_unreadable = true;
+        }
         let bases = self.facts.segments.iter().map(|segment| segment.base_offset);
         for base in bases.collect::<Vec<_>>() {
             self.times.push(self.facts.last_time_entry(storage, base)?);

@@ -88,6 +88,9 @@ pub(crate) fn run(args: &LsArgs, session: &Session) -> std::io::Result<Outcome> 
         }
     };
     if let Some(assignments) = &assignments {
+        if !assignments.loaded.is_whole {
+            outcome = Outcome::CouldNotLook;
+        }
         assignments.annotate(&mut dirs);
     }
     let mut out = output::stdout();

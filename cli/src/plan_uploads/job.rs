@@ -36,6 +36,13 @@ pub(super) fn plan(args: &PlanUploadsArgs, session: &Session) -> Result<(Vec<Pla
     };
     let partitions: Vec<PartitionDir> =
         partitions.into_iter().filter(|dir| is_one || dir.is_live()).collect();
+    let (warnings, is_whole) = job.settings.metadata_warnings();
+    for warning in warnings {
+        complain(&format_args!("the metadata log: {warning}"));
+    }
+    if !is_whole {
+        outcome = Outcome::CouldNotLook;
+    }
     if let Some(remote) = &job.remote {
         let uploads = |dir: &PartitionDir| job.uploads(remote, dir).ok().flatten();
         remote.read_ahead(partitions.iter().filter_map(uploads));

@@ -4,6 +4,7 @@ mod args;
 mod job;
 mod print;
 
+use siltstone::problem::Code;
 use siltstone::tier::{ColdLog, NotEligible, UploadAnswer};
 
 use crate::Outcome;
@@ -47,7 +48,11 @@ impl Plan {
     }
 
     fn outcome(&self, now_ms: i64) -> Outcome {
-        let is_fine = self.log.problems.is_empty() && self.blocked(now_ms).is_empty();
+        let problems = &self.log.problems;
+        if problems.iter().any(|problem| problem.code == Code::Unreadable) {
+            return Outcome::CouldNotLook;
+        }
+        let is_fine = problems.is_empty() && self.blocked(now_ms).is_empty();
         if is_fine || self.apart.is_some() { Outcome::Fine } else { Outcome::Problems }
     }
 }

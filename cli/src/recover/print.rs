@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 use siltstone::dir::recover::{DirReport, PartitionDone, PartitionResult};
-use siltstone::dir::settings::TopicSettings;
+use siltstone::dir::settings::{Source, TopicSettings};
 use siltstone::log::recover::{Action, CutReason, Plan};
 use siltstone::problem::{Problem, Severity};
 use siltstone::segment::damage::whole_batches;
@@ -97,7 +97,7 @@ impl Printer {
             let told: Map<String, Value> = resolved
                 .map(|one| {
                     let told =
-                        json!({"value": one.value.to_string(), "source": one.source.as_str()});
+                        json!({"value": one.value.to_string(), "source": source_name(one.source)});
                     (one.name.to_owned(), told)
                 })
                 .collect();
@@ -179,6 +179,16 @@ impl Printer {
         };
         writeln!(out, "{}: {}; {state}", report.dir.display(), parts.join(", "))?;
         out.flush()
+    }
+}
+
+/// Where a setting comes from, by the option that brought it.
+fn source_name(source: Source) -> &'static str {
+    match source {
+        Source::Override => "--config",
+        Source::TopicOverride => "--topic-configs",
+        Source::ServerProperties => "server.properties",
+        other => other.as_str(),
     }
 }
 

@@ -32,7 +32,9 @@ use crate::target::{PartitionDir, Target};
   siltstone stat --json /var/lib/kafka | jq -c 'select(.name) | [.name, .producers]'
       how many producers each partition knows
 
-Exit codes: 0 nothing wrong, 1 damage, 2 something could not be looked at.")]
+Frames and checksums are checked, whether batches fit together is for `siltstone verify` to say.
+
+Exit codes: 0 nothing wrong there, 1 damage, 2 something could not be looked at.")]
 pub(crate) struct StatArgs {
     /// Log directories (entries of log.dirs) or partition directories.
     #[arg(required = true, value_name = "PATH")]

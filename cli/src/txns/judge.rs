@@ -3,15 +3,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use siltstone::Error;
 use siltstone::dir::files::LOCK_FILE;
 use siltstone::dir::metadata::{MetadataOptions, find_metadata, load_metadata};
 use siltstone::log::coordinator::TRANSACTION_TOPIC;
 use siltstone::log::{
     CoordinatedTransaction, Coordinators, FolderName, OpenTransaction, ReadOptions,
 };
+use siltstone::{Error, Kind};
 
 use crate::session::Session;
+use crate::settings::NO_METADATA;
 use crate::target::{PartitionDir, Target};
 
 /// What is known of the coordinators.
@@ -138,8 +139,18 @@ fn count_partitions(
     errors: &mut Vec<Error>,
 ) -> Option<usize> {
     let places = metadata.map_or_else(|| dirs.to_vec(), |dir| vec![dir.to_path_buf()]);
-    let folder = find_metadata(session.storage(), &places)?;
+    let Some(folder) = find_metadata(session.storage(), &places) else {
+        let given = metadata.map(|dir| Error::new(Kind::NotFound, NO_METADATA).in_file(dir));
+        errors.extend(given);
+        return None;
+    };
     match load_metadata(session.storage(), &folder, &MetadataOptions::default()) {
+        // What stands behind damage may be one more partition.
+        Ok(loaded) if !loaded.is_whole => {
+            let said = loaded.warnings.into_iter();
+            errors.extend(said.map(|warning| Error::corrupt(warning).in_file(&folder)));
+            None
+        }
         Ok(loaded) => loaded.image.topic(TRANSACTION_TOPIC).map(|topic| topic.partitions.len()),
         Err(error) => {
             errors.push(error);

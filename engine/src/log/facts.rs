@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use crate::error::{Kind, Result};
 use crate::index::{OffsetEntries, OffsetEntry, TimeEntries, TimeEntry, offset, time};
 use crate::io::{File, FileKind, MapMode, OpenMode, Reader, Source, Storage};
+use crate::log::inventory::NO_FILE;
 use crate::log::locate::confirmed;
+use crate::problem::{Code, Problem, Severity};
 use crate::record::scan::{ScannedBatch, Stop, scan};
 use crate::segment::name::Parsed;
 use crate::segment::{FileName, FileRole, FileState};
@@ -58,6 +60,9 @@ pub struct LogFacts {
     pub snapshots: Vec<(i64, u64)>,
     /// Files whose names are not as Kafka writes them, though they can be read: `5.log`.
     odd_names: BTreeMap<(i64, FileRole), String>,
+    /// Names of logs, by base offset, that no file has: folders, and links that lead nowhere. What
+    /// they should hold is in no segment here.
+    pub unreadable: BTreeMap<i64, String>,
     /// `.deleted`, `.cleaned` and `.swap` files.
     pub leftover_count: u64,
     /// Their bytes.
@@ -74,6 +79,7 @@ impl LogFacts {
         let mut logs = Vec::new();
         for (entry, metadata) in storage.list_with_metadata(dir)? {
             if entry.kind != FileKind::File {
+                facts.add_unreadable(&entry.name.to_string_lossy());
                 continue;
             }
             let size = metadata.size_bytes;
@@ -113,6 +119,28 @@ impl LogFacts {
         segments.retain(|base, _| logs.contains(base));
         facts.segments = segments.into_values().collect();
         Ok(facts)
+    }
+
+    fn add_unreadable(&mut self, name: &str) {
+        if let Parsed::Segment(file) = FileName::parse(name)
+            && (file.role, file.state) == (FileRole::Log, FileState::Live)
+        {
+            self.unreadable.insert(file.offset, name.to_owned());
+        }
+    }
+
+    /// What is to be told of [`unreadable`](Self::unreadable) logs.
+    #[must_use]
+    pub fn unreadable_problems(&self) -> Vec<Problem> {
+        let problem = |(base, name): (&i64, &String)| Problem {
+            code: Code::Unreadable,
+            severity: Severity::Refused,
+            file: name.clone(),
+            position: None,
+            offset: Some(*base),
+            detail: NO_FILE.to_owned(),
+        };
+        self.unreadable.iter().map(problem).collect()
     }
 
     /// The name of the live file of this role at this offset, as it is in the directory.

@@ -25,7 +25,7 @@ pub const EPOCH_FILE: &str = "leader-epoch-checkpoint";
 pub const METADATA_FILE: &str = "partition.metadata";
 
 /// What is said of a name that should be a file's.
-const NO_FILE: &str = "no plain file, or a link that leads nowhere";
+pub(crate) const NO_FILE: &str = "no plain file, or a link that leads nowhere";
 
 /// One segment: its files by their present names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -100,6 +100,7 @@ impl LogStats {
             max_timestamp_ms: NO_TIMESTAMP,
             ..LogStats::default()
         };
+        stats.problems = facts.unreadable_problems();
         stats.read_epochs(storage, dir)?;
         let mut count = Count {
             stats: &mut stats,
@@ -113,13 +114,17 @@ impl LogStats {
             }
             count.stats.end_offset = count.stats.end_offset.max(segment.base_offset);
             if let Err(error) = count.segment(storage, &facts, segment.base_offset, maps) {
+                let path = facts.path_of(segment.base_offset, FileRole::Log);
+                let detail = error.to_string();
+                // The file is told beside it.
+                let own = detail.strip_prefix(&format!("{}: ", path.display())).map(str::to_owned);
                 count.stats.problems.push(Problem {
                     code: Code::Unreadable,
                     severity: Severity::Refused,
                     file: facts.name_of(segment.base_offset, FileRole::Log),
                     position: None,
                     offset: None,
-                    detail: error.to_string(),
+                    detail: own.unwrap_or(detail),
                 });
             }
             progress.bytes(segment.log_size_bytes);

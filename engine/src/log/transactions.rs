@@ -79,7 +79,8 @@ pub(crate) fn read_before(
     progress: &dyn Progress,
 ) -> Result<Transactions> {
     let facts = LogFacts::read(storage, dir)?;
-    let mut found = Transactions::default();
+    let mut found =
+        Transactions { problems: facts.unreadable_problems(), ..Transactions::default() };
     let mut state = ReplayState::new();
     let mut start = facts.segments.first().map_or(0, |segment| segment.base_offset);
     found.end_offset = start;

@@ -109,7 +109,17 @@ impl ColdLog {
     /// # Errors
     /// What the disk says.
     pub fn list(storage: &dyn Storage, dir: &Path) -> Result<Self> {
-        let facts = LogFacts::read(storage, dir)?;
+        let mut facts = LogFacts::read(storage, dir)?;
+        let mut problems = facts.unreadable_problems();
+        // A log that cannot be opened has its place: without it, the one before would seem to reach
+        // over the hole.
+        let holes = facts
+            .unreadable
+            .keys()
+            .map(|base| SegmentFacts { base_offset: *base, ..SegmentFacts::default() });
+        facts.segments.extend(holes.collect::<Vec<_>>());
+        facts.segments.sort_by_key(|segment| segment.base_offset);
+        facts.segments.dedup_by_key(|segment| segment.base_offset);
         let mut columns = SegmentColumns::with_capacity(facts.segments.len());
         for segment in &facts.segments {
             columns.push(SegmentRow {
@@ -119,7 +129,6 @@ impl ColdLog {
                 may_have_txns: segment.txn_index_size_bytes.is_some_and(|size| size > 0),
             });
         }
-        let mut problems = Vec::new();
         let epochs = read_epochs(storage, dir, &mut problems)?;
         let (damaged, view) = (Vec::new(), UploadView::default());
         let (high_watermark, stable_from) = (0, StableFrom::Given);
@@ -254,6 +263,9 @@ impl ColdLog {
         options: &ColdOptions,
     ) -> Result<Option<Code>> {
         let Some(segment) = self.facts.segments.get(slot) else { return Ok(None) };
+        if self.facts.unreadable.contains_key(&segment.base_offset) {
+            return Ok(Some(Code::Unreadable));
+        }
         for role in INDEXES {
             let size_bytes = index_size(segment, role);
             if let Some(code) = fault_of_size(role, size_bytes) {

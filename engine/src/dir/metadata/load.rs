@@ -7,10 +7,12 @@ use std::path::Path;
 
 use crate::error::{Error, Kind, Result};
 use crate::io::{OpenMode, Storage, WindowReader};
+use crate::problem::Code;
 use crate::record::batch::HEADER_SIZE;
 use crate::record::payload::{Payload, decode_control_record};
 use crate::record::records::Records;
 use crate::record::scan::{ScanEnd, ScannedBatch, Stop, Visitor, scan};
+use crate::segment::damage;
 
 use super::files::{self, Files, SnapshotId, segment_name};
 use super::image::{BrokerConfigs, MetadataImage};
@@ -54,6 +56,9 @@ pub struct LoadedMetadata {
     /// The dynamic configs of this node and of all brokers as of the snapshot: what a starting
     /// broker recovers with.
     pub snapshot_broker_configs: BrokerConfigs,
+    /// Whether the log was read to its end, or up to what was asked for: behind damage there may be
+    /// topics that are not known, and settings. A last batch that was never finished is no damage.
+    pub is_whole: bool,
     /// Sentences for the operator.
     pub warnings: Vec<String>,
 }
@@ -90,6 +95,8 @@ struct Loader<'a> {
 struct LogEnd {
     offset: i64,
     epoch: Option<i32>,
+    /// Whether something stands behind it that cannot be read.
+    is_early: bool,
 }
 
 impl Loader<'_> {
@@ -115,6 +122,7 @@ impl Loader<'_> {
             let from = snapshot.map_or(0, |snapshot| snapshot.end_offset);
             end = self.replay_log(&mut replay, files, from, upto)?;
         } else {
+            end.is_early = true;
             replay.warnings.add(
                 "the metadata log begins behind its newest snapshot: Kafka will not start with it; \
                  only the snapshot is used"
@@ -131,7 +139,8 @@ impl Loader<'_> {
                 let warnings = std::mem::take(&mut replay.warnings);
                 replay = self.newest_snapshot(files, upto)?.0;
                 replay.warnings = warnings;
-                end = LogEnd { offset: snapshot.end_offset, epoch: Some(snapshot.epoch) };
+                let (offset, epoch) = (snapshot.end_offset, Some(snapshot.epoch));
+                end = LogEnd { offset, epoch, ..end };
             }
             end.offset = end.offset.max(snapshot.end_offset);
         }
@@ -163,6 +172,7 @@ impl Loader<'_> {
             committed_at_least,
             unknown_records: replay.unknown_records,
             snapshot_broker_configs,
+            is_whole: !end.is_early,
             warnings: replay.warnings.into_texts(),
         })
     }
@@ -286,6 +296,10 @@ impl Loader<'_> {
                 break;
             }
             if refused.is_some() || scanned.stop != Stop::End {
+                let is_last = files.segments.last() == Some(&base);
+                end.is_early = refused.is_some()
+                    || !is_last
+                    || !self.is_unfinished(&name, scanned, base, end.offset)?;
                 let reason = refused.unwrap_or_else(|| end_reason(&scanned));
                 let (position, offset) = (scanned.position, end.offset);
                 replay.warnings.add(format!(
@@ -297,6 +311,15 @@ impl Loader<'_> {
         }
         end.offset = end.offset.min(upto);
         Ok(end)
+    }
+
+    /// Whether a file ends with a batch that was being written, or in zeros.
+    fn is_unfinished(&self, name: &str, end: ScanEnd, base: i64, offset: i64) -> Result<bool> {
+        let file = self.storage.open(&self.folder.join(name), OpenMode::Read)?;
+        let mut source = WindowReader::new(&*file, file.metadata()?.size_bytes, WINDOW_BYTES);
+        let found = damage::examine(&mut source, end, base, offset)?;
+        let natural = [Code::TornBatch, Code::ZeroTail];
+        Ok(found.is_none_or(|damage| natural.contains(&damage.code)))
     }
 
     fn scan_file(

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! for a topic                                     for the broker
-//! 1  --config NAME=VALUE                          1  --config NAME=VALUE
-//! 2  --topic-configs FILE, of this topic          2  dynamic config of this node
+//! 1  what is given for all                        1  what is given for all
+//! 2  what is given for this topic                 2  dynamic config of this node
 //! 3  the topic's own config                       3  dynamic config of all brokers
 //! 4  what the broker has                          4  server.properties
 //! 5  Kafka's default                              5  Kafka's default

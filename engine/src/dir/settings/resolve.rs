@@ -12,9 +12,9 @@ use super::{BrokerSettings, Resolved, Source, TopicSettings};
 /// What is set where, as text. Empty where a source is not there.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
-    /// `--config`: a topic's setting, which then holds for all topics, or a broker's.
+    /// Above all others: a topic's setting, which then holds for all topics, or a broker's.
     pub overrides: Vec<(String, String)>,
-    /// The file of `--topic-configs`: configs by topic.
+    /// Configs by topic, above those that the topics have.
     pub topic_configs: BTreeMap<String, Configs>,
     /// The dynamic configs of the broker, from the metadata log.
     pub broker: BrokerConfigs,
@@ -44,7 +44,7 @@ pub struct Resolver {
 impl Resolver {
     /// Puts the layers of the broker on top of each other.
     ///
-    /// `InvalidArgument` when `--config` names a setting that is not known.
+    /// `InvalidArgument` when an override names a setting that is not known.
     pub fn new(layers: Layers) -> Result<Self> {
         let mut resolver = Resolver {
             overrides: BTreeMap::new(),
@@ -76,7 +76,12 @@ impl Resolver {
         let read = |definition: &'static Definition| {
             let (text, source) = self.set_for_topic(definition.name, name, configs)?;
             let resolved = resolved(definition, definition.name, text, 1, source);
-            Some(resolved.map_err(|error| error.context(format!("topic {name}"))))
+            // The settings of a topic without a name are those of any topic.
+            let named = |error: Error| match name {
+                "" => error,
+                name => error.context(format!("topic {name}")),
+            };
+            Some(resolved.map_err(named))
         };
         let settings = TOPIC
             .iter()
@@ -95,8 +100,8 @@ impl Resolver {
     ) -> Option<(&'a str, Source)> {
         let in_file = self.topic_configs.get(topic);
         let layers = [
-            (self.overrides.get(key), Source::CommandLine),
-            (in_file.and_then(|configs| configs.get(key)), Source::TopicConfigsFile),
+            (self.overrides.get(key), Source::Override),
+            (in_file.and_then(|configs| configs.get(key)), Source::TopicOverride),
             (configs.and_then(|configs| configs.get(key)), Source::Topic),
         ];
         layers.into_iter().find_map(|(text, source)| Some((text?.as_str(), source)))
@@ -151,12 +156,11 @@ impl Resolver {
             return Ok(());
         }
         let Some(known) = broker_key(key) else {
-            let message =
-                format!("--config {key}: there is no setting of this name that matters here");
+            let message = format!("{key}: there is no setting of this name that matters here");
             return Err(Error::new(Kind::InvalidArgument, message));
         };
         self.hide(known);
-        self.broker.insert(known, (value, Source::CommandLine));
+        self.broker.insert(known, (value, Source::Override));
         Ok(())
     }
 
@@ -165,7 +169,7 @@ impl Resolver {
             if is_unresolved(value) {
                 self.notes.push(format!(
                     "{key} in {source} is {value}, which only the broker can resolve; the default \
-                     is used, unless --config says what it is"
+                     is used, unless it is given"
                 ));
             }
         }
@@ -255,12 +259,12 @@ mod tests {
         layers.broker.node = map(&[(broker, "3")]);
         assert_eq!(topic(&layers, &[]), ("3".into(), Source::Node, broker));
         layers.overrides = vec![(broker.to_owned(), "4".to_owned())];
-        assert_eq!(topic(&layers, &[]), ("4".into(), Source::CommandLine, broker));
+        assert_eq!(topic(&layers, &[]), ("4".into(), Source::Override, broker));
         assert_eq!(topic(&layers, &[(name, "5")]), ("5".into(), Source::Topic, name));
         layers.topic_configs = BTreeMap::from([("t".to_owned(), map(&[(name, "6")]))]);
-        assert_eq!(topic(&layers, &[(name, "5")]), ("6".into(), Source::TopicConfigsFile, name));
+        assert_eq!(topic(&layers, &[(name, "5")]), ("6".into(), Source::TopicOverride, name));
         layers.overrides = vec![(name.to_owned(), "7".to_owned())];
-        assert_eq!(topic(&layers, &[(name, "5")]), ("7".into(), Source::CommandLine, name));
+        assert_eq!(topic(&layers, &[(name, "5")]), ("7".into(), Source::Override, name));
     }
 
     #[test]
@@ -290,7 +294,8 @@ mod tests {
         let layers =
             Layers { server_properties: map(&[("log.preallocate", "1")]), ..Layers::default() };
         let error = Resolver::new(layers).unwrap().topic("t", None).unwrap_err();
-        let text = "log.preallocate in server.properties is \"1\", which is neither true nor false";
+        let text =
+            "log.preallocate in the broker's properties is \"1\", which is neither true nor false";
         assert_eq!(error.to_string(), text);
     }
 
@@ -298,7 +303,20 @@ mod tests {
     fn an_override_of_an_unknown_setting_is_refused() {
         let layers =
             Layers { overrides: vec![("segment.byte".into(), "1".into())], ..Layers::default() };
-        assert_eq!(Resolver::new(layers).unwrap_err().kind(), Kind::InvalidArgument);
+        let error = Resolver::new(layers).unwrap_err();
+        assert_eq!(error.kind(), Kind::InvalidArgument);
+        assert!(error.to_string().starts_with("segment.byte: there is no setting"), "{error}");
+    }
+
+    #[test]
+    fn a_bad_override_is_told_in_the_words_of_any_embedder() {
+        // It named an option of the command line, and a topic without a name.
+        let overrides = vec![("segment.bytes".into(), "abc".into())];
+        let resolver = Resolver::new(Layers { overrides, ..Layers::default() }).unwrap();
+        let text = "segment.bytes in the given settings is \"abc\", which is no whole number";
+        assert_eq!(resolver.topic("", None).unwrap_err().to_string(), text);
+        let error = resolver.topic("orders", None).unwrap_err();
+        assert_eq!(error.to_string(), format!("topic orders: {text}"));
     }
 
     #[test]
@@ -317,7 +335,8 @@ mod tests {
         assert_eq!(value(&settings, "segment.bytes").1, Source::Cluster);
         assert_eq!(resolver.notes().len(), 1);
         assert!(
-            resolver.notes()[0].starts_with("log.retention.ms in server.properties is ${file:")
+            resolver.notes()[0]
+                .starts_with("log.retention.ms in the broker's properties is ${file:")
         );
     }
 

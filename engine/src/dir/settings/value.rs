@@ -5,33 +5,33 @@ use std::fmt;
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// `--config`.
-    CommandLine,
-    /// The file of `--topic-configs`.
-    TopicConfigsFile,
+    /// Given for all topics, above everything else.
+    Override,
+    /// Given for one topic, above its own config.
+    TopicOverride,
     /// The topic's own config, from the metadata log.
     Topic,
     /// The dynamic config of this node, from the metadata log.
     Node,
     /// The dynamic config of all brokers, from the metadata log.
     Cluster,
-    /// `server.properties`.
+    /// What the broker was started with: `server.properties`.
     ServerProperties,
     /// Nobody set it.
     Default,
 }
 
 impl Source {
-    /// The name as the command line prints it.
+    /// The source as it stands in a sentence: "segment.bytes in topic config".
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Source::CommandLine => "--config",
-            Source::TopicConfigsFile => "--topic-configs",
+            Source::Override => "the given settings",
+            Source::TopicOverride => "the given topic configs",
             Source::Topic => "topic config",
             Source::Node => "node config",
             Source::Cluster => "cluster config",
-            Source::ServerProperties => "server.properties",
+            Source::ServerProperties => "the broker's properties",
             Source::Default => "default",
         }
     }

@@ -35,10 +35,13 @@
  *
  *     object              calls at the same time
  *     ------------------  -----------------------------------------------------------------
- *     silt_log_t          any number of readers; one that writes (append, roll, truncate, retain),
- *                         a second one gets SILT_E_CONFLICT and nothing happens;
- *                         silt_log_set_high_watermark, silt_log_advance_start and
- *                         silt_log_assign_epoch wait for the one that writes instead
+ *     silt_log_t          any number of readers; one that writes (append, roll, truncate, stop), a
+ *                         second one gets SILT_E_CONFLICT and nothing happens. Beside it any
+ *                         number that flush, delete files or set highest_remote, that move the high
+ *                         watermark or the log start, assign an epoch or expire producers (these
+ *                         wait for the one that writes), and that retain, compact or look at
+ *                         producers (SILT_E_CONFLICT while it writes, when it is waited for by
+ *                         them); the one that writes waits for them
  *     silt_engine_t       any
  *     silt_index_t        any number of look-ups; one that writes, as above
  *     silt_ring_t         any that submit, and one that polls
@@ -230,8 +233,8 @@ SILT_API silt_status_t silt_batch_parse(const void *bytes, uint64_t size_bytes, 
                                         uint64_t *consumed_bytes, silt_error_t *err);
 
 /*
- * Checks frames and checksums. *valid_bytes is where the last good batch ends, and is written in any
- * case: SILT_E_CORRUPT tells what is wrong behind it.
+ * Checks frames and checksums. *valid_bytes, which may be NULL, is where the last good batch ends,
+ * and is written in any case: SILT_E_CORRUPT tells what is wrong behind it.
  */
 SILT_API silt_status_t silt_batch_validate(const void *bytes, uint64_t size_bytes,
                                            uint64_t *valid_bytes, silt_error_t *err);
@@ -599,7 +602,8 @@ SILT_API silt_status_t silt_locate(const silt_fetch_t *fetches, uint32_t count, 
                                    silt_status_t *status, silt_error_t *err);
 
 /* 1 when the log was not cut since the range was looked up, 0 when other bytes may stand there now:
- * to be asked after the bytes were read. The lease must not have been released. */
+ * to be asked after the bytes were read. The lease must not have been released. 0 without a lease:
+ * bytes that silt_log_read has copied are what the log held, and need not be asked for. */
 SILT_API int32_t silt_range_is_intact(const silt_range_t *range);
 
 /* Gives leases back; those that are 0 are passed over. Each may be released once. */
@@ -609,7 +613,9 @@ SILT_API silt_status_t silt_leases_release(const uint64_t *leases, uint32_t coun
 /*
  * Copies what a fetch gives into `bytes`, at most `capacity` and `max_bytes` of it. *out is as
  * silt_locate has it, with no file and no lease; its size_bytes is what was copied.
- * SILT_E_CORRUPT where the file is shorter than the log, as when another process has cut it.
+ * SILT_E_SHORT_BUFFER: when size_bytes is 0 the first batch is larger than the buffer; else the
+ * bytes are there, and not all of the aborted transactions fitted. SILT_E_CORRUPT where the file is
+ * shorter than the log, as when another process has cut it.
  */
 SILT_API silt_status_t silt_log_read(const silt_fetch_t *fetch, void *bytes, uint64_t capacity,
                                      silt_range_t *out, silt_error_t *err);
@@ -1105,7 +1111,8 @@ SILT_API silt_status_t silt_ring_submit(const silt_ring_t *ring, const silt_op_t
 
 /*
  * Runs what waits, at most `capacity` operations, and gives their answers, in the order in which
- * they were submitted. When nothing waits, it waits for `timeout_ms`: 0 not at all, -1 for ever.
+ * they were submitted. When nothing waits, it waits for `timeout_ms`: 0 not at all, -1 for ever; a
+ * signal that was handled ends that with no answer.
  */
 SILT_API silt_status_t silt_ring_poll(const silt_ring_t *ring, silt_done_t *out, uint32_t capacity,
                                       int32_t timeout_ms, uint32_t *count, silt_error_t *err);

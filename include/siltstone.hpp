@@ -487,14 +487,20 @@ public:
         });
     }
 
-    std::vector<silt_aborted_entry_t> collect_aborted(std::int64_t from,
-                                                      std::int64_t upper_bound) const {
-        return detail::all<silt_aborted_entry_t>(
+    /// `is_complete`, where it is given, gets whether no later segment can have more.
+    std::vector<silt_aborted_entry_t> collect_aborted(std::int64_t from, std::int64_t upper_bound,
+                                                      bool *is_complete = nullptr) const {
+        std::int32_t complete = 0;
+        auto found = detail::all<silt_aborted_entry_t>(
             [&](silt_aborted_entry_t *out, std::uint32_t capacity, std::uint32_t *count,
                 silt_error_t *error) {
                 return silt_index_collect_aborted(it_, from, upper_bound, out, capacity, count,
-                                                  nullptr, error);
+                                                  &complete, error);
             });
+        if (is_complete != nullptr) {
+            *is_complete = complete != 0;
+        }
+        return found;
     }
 
     void truncate_to(const std::string &path, std::int64_t offset) {
@@ -1101,9 +1107,11 @@ inline Batches parse_batches(const void *bytes, std::uint64_t size_bytes) {
 }
 
 /// Checks frames and checksums: an Error of SILT_E_CORRUPT with the position of what is wrong.
-inline void validate_batches(const void *bytes, std::uint64_t size_bytes) {
+/// `valid_bytes`, where it is given, gets in any case where the last good batch ends.
+inline void validate_batches(const void *bytes, std::uint64_t size_bytes,
+                             std::uint64_t *valid_bytes = nullptr) {
     detail::check([&](silt_error_t *error) {
-        return silt_batch_validate(bytes, size_bytes, nullptr, error);
+        return silt_batch_validate(bytes, size_bytes, valid_bytes, error);
     });
 }
 

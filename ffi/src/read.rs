@@ -192,6 +192,7 @@ pub unsafe fn read(fetch: &Fetch, log: &Log, bytes: &mut [u8], out: &mut Range) 
         _ => Failure::Engine(error),
     })?;
     *out = Range {
+        flags: if fetched.first_entry_incomplete { FIRST_INCOMPLETE } else { 0 },
         size_bytes: u64_of(size),
         base_offset: fetched.place.offset,
         segment_base_offset: fetched.place.segment_base_offset,
@@ -220,10 +221,10 @@ pub unsafe extern "C" fn silt_log_read(
         let object = unsafe { open_log(fetch.log)? };
         let mut range = NOTHING;
         // SAFETY: the caller's array.
-        let is_all = unsafe { read(fetch, &object.log, bytes, &mut range)? };
+        let is_all = unsafe { read(fetch, &object.log, bytes, &mut range) };
         // SAFETY: the caller's struct.
         unsafe { write_plain(out, range)? };
-        fits(is_all, "not all aborted transactions fit")
+        fits(is_all?, "not all aborted transactions fit")
     };
     // SAFETY: the caller's fetches.
     let poison = || unsafe { poison_fetches(fetch, 1) };

@@ -52,6 +52,40 @@ fn a_second_writer_is_turned_away() {
     log.try_follow(&batch(0)).unwrap();
 }
 
+/// What others do beside it keeps a writer waiting, and turns it away never.
+#[test]
+fn one_that_appends_is_never_turned_away_by_what_goes_on_beside_it() {
+    let (_dir, log) = on_a_disk();
+    let is_over = AtomicBool::new(false);
+    let beside = |act: &(dyn Fn() -> siltstone::Result<()> + Sync)| {
+        let mut done = 0;
+        while !is_over.load(Ordering::Relaxed) || done == 0 {
+            match act() {
+                Err(error) => assert_eq!(error.kind(), Kind::Conflict, "{error}"),
+                Ok(()) => done += 1,
+            }
+        }
+    };
+    let acts: [&(dyn Fn() -> siltstone::Result<()> + Sync); 6] = [
+        &|| log.with_producers(|state| state.producers().count()).map(drop),
+        &|| log.update_high_watermark(log.log_end_offset()).map(drop),
+        &|| log.maybe_increment_log_start_offset(log.high_watermark() / 2).map(drop),
+        &|| log.delete_old_segments(NOW_MS).map(drop),
+        &|| log.remove_expired_producers(NOW_MS),
+        &|| log.first_unstable_offset().map(drop),
+    ];
+    std::thread::scope(|scope| {
+        for act in acts {
+            scope.spawn(move || beside(act));
+        }
+        for offset in 0..2000 {
+            log.append_as_follower(&batch(offset), i32::MAX, NOW_MS).unwrap();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(log.log_end_offset(), 2000);
+}
+
 #[test]
 fn what_readers_have_in_memory_of_a_sealed_index_does_not_outlive_a_truncation() {
     let (_dir, log) = on_a_disk();

@@ -5,7 +5,7 @@
 
 use super::append::{AppendInfo, FinalBatches};
 use super::append_error::AppendError;
-use super::log::Log;
+use super::log::{Log, Look};
 use super::producers::ProducerChecks;
 use crate::bytes;
 use crate::error::Error;
@@ -205,15 +205,19 @@ impl Log {
     /// # Errors
     /// `Conflict`, `Closed`.
     pub fn verification_guard(&self, producer_id: i64) -> crate::Result<VerificationGuard> {
-        Ok(self.take_seat_anyway()?.writer()?.producers.verification_guard(producer_id))
+        Ok(self.take_seat_as_guest_anyway()?.writer()?.producers.verification_guard(producer_id))
     }
 
-    /// Looks at what is known of the producers.
+    /// Looks at what is known of the producers. Whoever writes meanwhile waits; `look`
+    /// itself is turned away.
     ///
     /// # Errors
     /// `Conflict` when another thread is writing, `Closed`.
     pub fn with_producers<T>(&self, look: impl FnOnce(&ProducerState) -> T) -> crate::Result<T> {
-        Ok(look(&self.take_seat_anyway()?.writer()?.producers))
+        let mut seat = self.take_seat_as_guest_anyway()?;
+        let producers = &seat.writer()?.producers;
+        let _look = Look::begin();
+        Ok(look(producers))
     }
 }
 

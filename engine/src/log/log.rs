@@ -2,11 +2,13 @@
 //!
 //! [`Log`] is shared: one thread at a time changes it, any number read it. Whoever changes it takes
 //! the writer's seat; a second one is turned away with `Conflict` instead of waiting, but for what
-//! only moves an offset or tells an epoch: that waits. Readers take no lock: the list of segments
+//! only moves an offset or tells an epoch: that waits. What goes on beside the one that writes, such
+//! as retention and compaction, is waited for. Readers take no lock: the list of segments
 //! is immutable and swapped as a whole, and offsets are published last. Only a cut syncs from the
 //! seat, as nothing may come in the place of what it removes before that is gone for good; what is
 //! due later (flushes, deletions) is the host's to run.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, TryLockError};
 
@@ -20,7 +22,7 @@ use crate::segment::{ActiveSegment, Folder};
 use crate::state::{LeaderEpochs, ProducerState};
 use crate::sync::{
     ArcSwap, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicI64, Ordering},
+    atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering},
 };
 use crate::uuid::Uuid;
 
@@ -61,6 +63,8 @@ pub struct Log {
     pub(super) is_failed: AtomicBool,
     pub(super) is_closed: AtomicBool,
     pub(super) seat: Mutex<Option<Writer>>,
+    /// Threads that have the seat, or wait for it, beside the one that writes.
+    pub(super) guests: AtomicU32,
 }
 
 /// What only the writer knows.
@@ -118,17 +122,54 @@ pub(super) struct Durable {
     pub(super) compacted_end_offset: Option<i64>,
 }
 
-/// The writer's seat, taken.
-pub(super) struct Seat<'a>(MutexGuard<'a, Option<Writer>>);
+/// The writer's seat, taken. Whoever waits for it finds it free before the guest is gone.
+pub(super) struct Seat<'a> {
+    writer: MutexGuard<'a, Option<Writer>>,
+    _guest: Option<Guest<'a>>,
+}
+
+/// A thread that works on the log beside the one that writes: that one waits for it.
+struct Guest<'a>(&'a AtomicU32);
+
+impl Drop for Guest<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+thread_local! {
+    /// How many seats this thread holds while it runs a function of the host's.
+    static LOOKS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A function of the host's runs under a seat: what it calls must not wait for that.
+pub(super) struct Look;
+
+impl Look {
+    pub(super) fn begin() -> Self {
+        LOOKS.set(LOOKS.get() + 1);
+        Look
+    }
+
+    fn is_under_way() -> bool {
+        LOOKS.get() > 0
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        LOOKS.set(LOOKS.get().saturating_sub(1));
+    }
+}
 
 impl Seat<'_> {
     pub(super) fn writer(&mut self) -> Result<&mut Writer> {
-        self.0.as_mut().ok_or_else(closed)
+        self.writer.as_mut().ok_or_else(closed)
     }
 
     /// Leaves nobody to take the seat any more.
     pub(super) fn leave(mut self) -> Option<Writer> {
-        self.0.take()
+        self.writer.take()
     }
 }
 
@@ -156,8 +197,38 @@ impl Log {
 
     /// The same after a sync that failed, too.
     pub(super) fn take_seat_anyway(&self) -> Result<Seat<'_>> {
-        let seat = match self.seat.try_lock() {
-            Ok(seat) => seat,
+        self.seat_for(None)
+    }
+
+    /// The seat for what goes on beside a writer: `Conflict` while that one is at it, but it waits
+    /// when it comes later.
+    pub(super) fn take_seat_as_guest(&self) -> Result<Seat<'_>> {
+        let seat = self.seat_for(Some(self.guest()))?;
+        if self.is_failed() {
+            return Err(self.failed());
+        }
+        Ok(seat)
+    }
+
+    /// The same after a sync that failed, too.
+    pub(super) fn take_seat_as_guest_anyway(&self) -> Result<Seat<'_>> {
+        self.seat_for(Some(self.guest()))
+    }
+
+    fn guest(&self) -> Guest<'_> {
+        self.guests.fetch_add(1, Ordering::AcqRel);
+        Guest(&self.guests)
+    }
+
+    /// A guest is waited for, a writer is not.
+    fn seat_for<'a>(&'a self, guest: Option<Guest<'a>>) -> Result<Seat<'a>> {
+        let own = u32::from(guest.is_some());
+        let may_wait = || self.guests.load(Ordering::Acquire) > own && !Look::is_under_way();
+        let writer = match self.seat.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::WouldBlock) if may_wait() => {
+                self.seat.lock().map_err(|_| self.half_changed())?
+            }
             Err(TryLockError::WouldBlock) => {
                 let message = "another thread is writing to this log";
                 return Err(Error::new(Kind::Conflict, message).in_file(&self.dir()));
@@ -165,19 +236,29 @@ impl Log {
             // Whoever panicked in it may have left it half changed.
             Err(TryLockError::Poisoned(_)) => return Err(self.half_changed()),
         };
-        if seat.is_none() {
-            return Err(closed().in_file(&self.dir()));
-        }
-        Ok(Seat(seat))
+        self.seated(writer, guest)
     }
 
-    /// The same once whoever sits there is done: for what must come to pass, such as a rename.
-    pub(super) fn wait_for_seat(&self) -> Result<Seat<'_>> {
-        let seat = self.seat.lock().map_err(|_| self.half_changed())?;
-        if seat.is_none() {
+    fn seated<'a>(
+        &self,
+        writer: MutexGuard<'a, Option<Writer>>,
+        guest: Option<Guest<'a>>,
+    ) -> Result<Seat<'a>> {
+        if writer.is_none() {
             return Err(closed().in_file(&self.dir()));
         }
-        Ok(Seat(seat))
+        Ok(Seat { writer, _guest: guest })
+    }
+
+    /// The seat once whoever sits there is done: for what must come to pass, such as a rename.
+    /// `Conflict` where that may be this very thread.
+    pub(super) fn wait_for_seat(&self) -> Result<Seat<'_>> {
+        let guest = self.guest();
+        if Look::is_under_way() {
+            return self.seat_for(Some(guest));
+        }
+        let writer = self.seat.lock().map_err(|_| self.half_changed())?;
+        self.seated(writer, Some(guest))
     }
 
     /// The same of a log that may be written to.

@@ -100,7 +100,7 @@ impl Log {
     /// # Errors
     /// `Conflict` when another thread is writing, `Closed`.
     pub fn first_unstable_offset(&self) -> Result<Option<i64>> {
-        let mut seat = self.take_seat_anyway()?;
+        let mut seat = self.take_seat_as_guest_anyway()?;
         let writer = seat.writer()?;
         Ok(self.unstable(writer))
     }

@@ -23,7 +23,8 @@ use crate::problem::Severity;
 use crate::segment::rebuild::IndexSettings;
 use crate::segment::{ActiveSegment, FileRole, Folder, LogSegment};
 use crate::state::{LeaderEpochs, ProducerState, SnapshotSet};
-use crate::sync::{ArcSwap, Mutex, atomic::AtomicBool};
+use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::{ArcSwap, Mutex};
 use crate::uuid::Uuid;
 
 /// More than any checkpoint of epochs has.
@@ -99,6 +100,7 @@ impl Log {
             is_failed: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             seat: Mutex::new(None),
+            guests: AtomicU32::new(0),
         };
         let mut writer = Writer {
             active,

@@ -74,7 +74,7 @@ impl Log {
     /// `Conflict`, `Closed`, what the disk says; segments removed before stay removed.
     pub fn delete_old_segments(&self, now_ms: i64) -> Result<usize> {
         // spec: segments 6.8
-        let mut seat = self.take_settled_seat()?;
+        let mut seat = self.take_settled_seat_as_guest()?;
         let writer = self.ready(&mut seat)?;
         let config = self.config();
         let mut count = self.delete_before_start(writer, now_ms)?;
@@ -203,12 +203,13 @@ impl Log {
         Ok(count)
     }
 
-    /// Forgets producers that have been silent for `producer.id.expiration.ms`.
+    /// Forgets producers that have been silent for `producer.id.expiration.ms`. Waits for whoever is
+    /// writing.
     ///
     /// # Errors
-    /// `Conflict`, `Closed`.
+    /// `Closed`.
     pub fn remove_expired_producers(&self, now_ms: i64) -> Result<()> {
-        self.take_seat()?.writer()?.producers.remove_expired(now_ms);
+        self.wait_to_write()?.writer()?.producers.remove_expired(now_ms);
         Ok(())
     }
 }

@@ -103,9 +103,14 @@ static void lives(void) {
     EXPECT(SILT_OK, silt_log_read(&fetch, copy, sizeof copy, &copied, NULL));
     CHECK(copied.base_offset == 30 && copied.size_bytes > 0 && copied.lease == 0);
     EXPECT(SILT_OK, silt_log_read(&fetch, copy, 100, &copied, NULL));
-    CHECK(copied.size_bytes == 100);
+    CHECK(copied.size_bytes == 100 && silt_range_is_intact(&copied) == 0);
+    fetch.max_bytes = 10;
+    EXPECT(SILT_OK, silt_log_read(&fetch, copy, sizeof copy, &copied, NULL));
+    CHECK(copied.size_bytes == 10 && copied.flags == SILT_RANGE_FIRST_INCOMPLETE);
+    fetch.max_bytes = 1 << 20;
     fetch.flags = SILT_FETCH_MIN_ONE;
     EXPECT(SILT_E_SHORT_BUFFER, silt_log_read(&fetch, copy, 10, &copied, NULL));
+    CHECK(copied.size_bytes == 0 && copied.fd == -1 && copied.lease == 0);
 
     silt_segment_t segments[64];
     uint32_t segment_count = 0;

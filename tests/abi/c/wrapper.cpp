@@ -212,7 +212,9 @@ static void reads_bytes() {
     const siltstone::Batches found = siltstone::parse_batches(bytes.data(), bytes.size() - 1);
     CHECK(found.batches.size() == 99 && found.batches[98].base_offset == 98);
     CHECK(found.consumed_bytes == 99 * batch_size(40));
-    siltstone::validate_batches(bytes.data(), bytes.size());
+    std::uint64_t valid_bytes = 0;
+    siltstone::validate_batches(bytes.data(), bytes.size(), &valid_bytes);
+    CHECK(valid_bytes == bytes.size());
     for (const std::uint32_t interval : {0u, 1u}) {
         const siltstone::RebuiltSegment made =
             siltstone::rebuild_segment(bytes.data(), bytes.size(), 0, interval);
@@ -284,7 +286,8 @@ static void holds_an_index(const std::string &home) {
     const std::string txns = home + "/0.txnindex";
     siltstone::Index aborted(txns, SILT_INDEX_TXN, 0, 0);
     aborted.append_aborted(txns, {7, 1, 2, 3});
-    CHECK(aborted.collect_aborted(0, 10).size() == 1);
+    bool is_complete = true;
+    CHECK(aborted.collect_aborted(0, 10, &is_complete).size() == 1 && !is_complete);
     try {
         siltstone::Index missing(home + "/1.index", SILT_INDEX_OFFSET, 0, 80, SILT_INDEX_READ_ONLY);
         CHECK(false);

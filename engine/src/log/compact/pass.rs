@@ -215,7 +215,7 @@ impl Log {
     /// What the log is, and how often it had been cut: from now on the lowest cut is noted.
     fn watch_cuts(&self) -> Result<(Arc<Segments>, u64, LastRecords)> {
         // In the seat: a cut has come to its end, or is noted.
-        let mut seat = self.take_seat()?;
+        let mut seat = self.take_seat_as_guest()?;
         let last_records = LastRecords::of(&self.ready(&mut seat)?.producers);
         let mut durable = self.durable();
         durable.lowest_cut = i64::MAX;

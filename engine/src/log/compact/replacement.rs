@@ -86,7 +86,7 @@ impl Log {
             if pending.is_some() {
                 return Err(being_replaced());
             }
-            let mut seat = self.take_seat()?;
+            let mut seat = self.take_seat_as_guest()?;
             let writer = self.ready(&mut seat)?;
             let segments = self.segments.load();
             let next = old.last().and_then(|last| segments.higher(last.base_offset()));
@@ -132,7 +132,19 @@ impl Log {
     /// Those of a seat; `Conflict` while segments are being replaced.
     pub(in crate::log) fn take_settled_seat(&self) -> Result<Seat<'_>> {
         self.complete_replacement()?;
-        let seat = self.take_seat()?;
+        self.settled(self.take_seat()?)
+    }
+
+    /// The same for what goes on beside a writer, which waits for it.
+    ///
+    /// # Errors
+    /// As [`take_settled_seat`](Self::take_settled_seat).
+    pub(in crate::log) fn take_settled_seat_as_guest(&self) -> Result<Seat<'_>> {
+        self.complete_replacement()?;
+        self.settled(self.take_seat_as_guest()?)
+    }
+
+    fn settled<'a>(&self, seat: Seat<'a>) -> Result<Seat<'a>> {
         if self.replacements.is_pending.load(Ordering::Acquire) {
             return Err(being_replaced().in_file(&self.dir()));
         }
@@ -192,7 +204,7 @@ impl Replacement {
 
     // spec: segments 4.8
     fn publish(&mut self, log: &Log) -> Result<()> {
-        let mut seat = log.take_seat()?;
+        let mut seat = log.take_seat_as_guest()?;
         let writer = log.ready(&mut seat)?;
         let new = &self.new.segment;
         let is_old = |base| self.old.iter().any(|source| source.base_offset() == base);

@@ -10,7 +10,8 @@ import java.util.UUID;
 
 /**
  * One partition. Any number of threads may read; of those that write (append, roll, truncate,
- * retain) a second one gets {@link Kind#CONFLICT} and nothing happens.
+ * stop) a second one gets {@link Kind#CONFLICT} and nothing happens. What goes on beside the one
+ * that writes, such as {@link #retain}, keeps it waiting at most.
  */
 public final class Log implements AutoCloseable {
     private static final int NOT_FOUND = Kind.NOT_FOUND.code();

@@ -5,13 +5,14 @@ use std::path::Path;
 
 use siltstone::dir::engine::{CheckpointFile, NewLog, WorkKind};
 use siltstone::error::Kind;
+use siltstone::io::{OpenMode, Storage};
 use siltstone::log::timestamps::MAX_TIMESTAMP;
 use siltstone::log::{
     AppendReason, AppendScratch, FetchOptions, Isolation, LeaderAppend, LogConfig,
 };
 use siltstone::record::validate::ValidateErrorKind;
 use siltstone::uuid::Uuid;
-use siltstone_tests::live::{NOW_MS, TestLog, base_offsets, records};
+use siltstone_tests::live::{DIR, Marker, NOW_MS, TestLog, base_offsets, records};
 use siltstone_tests::nodes::TestNode;
 
 const ENOSPC: i32 = 28;
@@ -341,4 +342,30 @@ fn time_indexes_that_are_not_there_are_made_anew_however_many_they_are() {
             assert_eq!(again.file(name).as_ref(), Some(bytes), "{name}");
         }
     }
+}
+
+#[test]
+fn transactions_can_be_aborted_behind_a_damaged_entry_of_their_index() {
+    // spec: indexes 4.2
+    // Its last offset was taken for right, and every abort refused: the last stable offset stood.
+    let mut log = TestLog::new();
+    let abort = |log: &mut TestLog, id, count: usize| {
+        log.lead(&records(1).txn(id, 0, 0));
+        let ended = log.try_end(&Marker::of(id, 0, true), Some(0)).expect("a marker that is taken");
+        log.replicate();
+        assert_eq!(log.log().last_stable_offset(), log.log().log_end_offset());
+        let index = log.file("00000000000000000000.txnindex").expect("an index");
+        assert_eq!(index.len(), 34 * count);
+        ended.last_offset
+    };
+    abort(&mut log, 1, 1);
+    let path = Path::new(DIR).join("00000000000000000000.txnindex");
+    let file = log.disk.open(&path, OpenMode::ReadWrite).expect("an index");
+    file.write_at(&1_000_000_000_000_i64.to_be_bytes(), 18).expect("an entry that is damaged");
+    log.reopen();
+    let second = abort(&mut log, 2, 2);
+    let third = abort(&mut log, 3, 3);
+    let aborted = log.log().aborted_transactions(0, i64::MAX).expect("an index");
+    let last: Vec<i64> = aborted.iter().map(|txn| txn.last_offset).collect();
+    assert_eq!(last, [1_000_000_000_000, second, third]);
 }

@@ -333,6 +333,8 @@ impl std::fmt::Debug for TxnEntries<'_> {
 #[derive(Clone, Debug, Default)]
 pub struct TxnIndexBuilder {
     bytes: Vec<u8>,
+    /// What the next last offset must be above; unknown at first where the entries are a file's.
+    last_offset: Option<i64>,
 }
 
 impl TxnIndexBuilder {
@@ -343,41 +345,44 @@ impl TxnIndexBuilder {
     }
 
     /// The index whose entries are `bytes`, to be appended to; stray bytes at the end are dropped,
-    /// since an entry behind them could not be read.
+    /// since an entry behind them could not be read. Whatever its last entry says, the first append
+    /// is taken: were it damaged, no transaction could be aborted any more.
     #[must_use]
     pub fn from_bytes(mut bytes: Vec<u8>) -> Self {
         bytes.truncate(bytes.len() / ENTRY_SIZE * ENTRY_SIZE);
-        TxnIndexBuilder { bytes }
+        TxnIndexBuilder { bytes, last_offset: None }
     }
 
     /// Appends an entry. Fails with `InvalidArgument`, and changes nothing, when its last offset is
-    /// not above that of the entry before.
+    /// not above that of the entry before, if this has appended that or a cut has left it.
     pub fn append(&mut self, txn: &AbortedTxn) -> Result<()> {
         // spec: indexes 4.2
-        if let Some(last) = self.last()
-            && last.last_offset >= txn.last_offset
+        if let Some(last_offset) = self.last_offset
+            && last_offset >= txn.last_offset
         {
             return Err(Error::new(
                 Kind::InvalidArgument,
-                format!(
-                    "transaction index: last offset {} after {}",
-                    txn.last_offset, last.last_offset
-                ),
+                format!("transaction index: last offset {} after {last_offset}", txn.last_offset),
             ));
         }
         self.bytes.extend_from_slice(&txn.encode());
+        self.last_offset = Some(txn.last_offset);
         Ok(())
     }
 
     /// Removes the first entry that ends at or behind `offset`, and every later one.
     pub fn truncate_to(&mut self, offset: i64) {
         let count = self.entries().count_below(offset);
-        self.bytes.truncate(count * ENTRY_SIZE);
+        if count < self.entries().count() {
+            self.bytes.truncate(count * ENTRY_SIZE);
+            self.last_offset = self.last().map(|last| last.last_offset);
+        }
     }
 
     /// Removes every entry.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.last_offset = None;
     }
 
     /// The entries so far.
@@ -449,6 +454,22 @@ mod tests {
         let mut index = TxnIndexBuilder::from_bytes(index(&a_to_d()).into_bytes());
         index.append(&txn(3, 50, 60, 55)).unwrap();
         assert!(index.entries().iter().eq(a_to_d().into_iter().chain([txn(3, 50, 60, 55)])));
+    }
+
+    #[test]
+    fn only_the_first_append_to_a_reopened_index_is_never_refused() {
+        // spec: indexes 4.2
+        let mut reopened = TxnIndexBuilder::from_bytes(index(&a_to_d()).into_bytes());
+        reopened.truncate_to(51);
+        reopened.append(&txn(4, 0, 15, 11)).unwrap();
+        assert_eq!(reopened.append(&txn(5, 0, 15, 11)).unwrap_err().kind(), Kind::InvalidArgument);
+        assert_eq!(reopened.entries().count(), 5);
+        let mut cut = TxnIndexBuilder::from_bytes(index(&a_to_d()).into_bytes());
+        cut.truncate_to(50);
+        assert_eq!(cut.append(&txn(5, 0, 35, 11)).unwrap_err().kind(), Kind::InvalidArgument);
+        cut.append(&txn(5, 0, 36, 11)).unwrap();
+        cut.clear();
+        cut.append(&txn(5, 0, 1, 1)).unwrap();
     }
 
     #[test]

@@ -56,6 +56,9 @@ pub struct ActiveSegment {
     pub(super) rolling_timestamp: Option<i64>,
     pub(super) bytes_since_index: u64,
     pub(super) txn_count: u32,
+    /// Of the last entry that was written or is left by a cut; unknown after an open, as in Kafka:
+    /// a damaged one would have every abort refused.
+    // spec: indexes 4.2
     pub(super) txn_last_offset: Option<i64>,
     /// A write failed and may have left bytes behind the end.
     pub(super) is_dirty_behind: bool,
@@ -149,12 +152,6 @@ impl ActiveSegment {
         let count = file.metadata()?.size_bytes / size;
         self.txn_count = u32::try_from(count).unwrap_or(u32::MAX);
         self.segment.set_entry_count(FileRole::TxnIndex, Some(self.txn_count));
-        if let Some(slot) = count.checked_sub(1) {
-            let mut entry = [0; txn::ENTRY_SIZE];
-            file.read_at(&mut entry, slot.saturating_mul(size))?;
-            self.txn_last_offset =
-                crate::index::TxnEntries::new(&entry).get(0).map(|entry| entry.last_offset);
-        }
         Ok(())
     }
 

@@ -63,8 +63,8 @@ impl TxnIndexHandle {
     /// Appends an entry to the file, which is made when it is missing.
     ///
     /// # Errors
-    /// `InvalidArgument` when its last offset is not above that of the entry before, and what the
-    /// disk says: the index is as before then.
+    /// `InvalidArgument` when its last offset is not above that of the entry before, unless that
+    /// was in the file when it was opened; what the disk says. The index is as before then.
     pub fn append(&self, storage: &dyn Storage, path: &Path, txn: &AbortedTxn) -> Result<()> {
         let _writer = self.write()?;
         let mut entries = (*self.entries()?).clone();

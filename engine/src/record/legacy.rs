@@ -120,7 +120,10 @@ pub fn unwrap<'a>(
             .then_some(wrapper.max_timestamp);
         for message in &mut messages {
             message.offset = base.wrapping_add(message.offset);
-            message.timestamp_ms = append_time.unwrap_or(message.timestamp_ms);
+            // One of magic 0 has no timestamp, within a wrapper of magic 1, too.
+            if message.magic == 1 {
+                message.timestamp_ms = append_time.unwrap_or(message.timestamp_ms);
+            }
         }
     }
     Ok(messages)
@@ -176,6 +179,10 @@ mod tests {
         let inner = entry(0, 1, 0, 5, b"x");
         let wrapper = BatchHeader::parse_legacy(&entry(3, 1, 0x09, 7, b"")).unwrap();
         assert_eq!(unwrap(&wrapper, &inner).unwrap()[0].timestamp_ms, 7);
+        let inner = [entry(0, 0, 0, 5, b"x"), entry(1, 1, 0, 5, b"x")].concat();
+        let times: Vec<i64> =
+            unwrap(&wrapper, &inner).unwrap().iter().map(|message| message.timestamp_ms).collect();
+        assert_eq!(times, [-1, 7]);
     }
 
     #[test]

@@ -826,6 +826,38 @@ fn old_formats_become_batches_of_today() {
 }
 
 #[test]
+fn an_old_message_with_bytes_behind_its_value_is_compacted() {
+    use siltstone::record::builder::write_legacy_message;
+    use siltstone::record::legacy::{LegacyMessage, compute_legacy_crc};
+    // It ended the round, and each that came after it.
+    let mut topic = Topic::new();
+    for offset in 0..2 {
+        let mut bytes = Vec::new();
+        let message = LegacyMessage {
+            offset,
+            magic: 1,
+            attributes: 0,
+            timestamp_ms: NOW_MS,
+            key: Some(b"1"),
+            value: Some(b"value"),
+        };
+        write_legacy_message(&message, &mut bytes).expect("a message");
+        bytes.extend([7; 4]);
+        let size = i32::try_from(bytes.len() - 12).expect("few bytes");
+        bytes[8..12].copy_from_slice(&size.to_be_bytes());
+        let crc = compute_legacy_crc(&bytes);
+        bytes[12..16].copy_from_slice(&crc.to_be_bytes());
+        topic.log.try_follow(&bytes).expect("a message that is taken");
+    }
+    topic.roll();
+    topic.log.replicate();
+    let found = topic.log.log().offset_for_timestamp(NOW_MS).expect("a timestamp");
+    assert_eq!(found.expect("a message").offset, 0);
+    topic.clean(0, NOW_MS);
+    assert_eq!((topic.offsets(), topic.keys()), (vec![1], vec![1]));
+}
+
+#[test]
 fn a_log_that_is_written_or_compacted_elsewhere_says_so() {
     let mut topic = Topic::new();
     topic.plain(&[1, 2, 1]);

@@ -50,16 +50,14 @@ pub fn min_entry_size(magic: i8) -> usize {
     if magic == 0 { MIN_ENTRY_V0 } else { MIN_ENTRY_V1 }
 }
 
-/// Reads one whole entry whose checksum is known to be right.
+/// Reads one whole entry whose checksum is known to be right. What stands behind its value nobody
+/// reads: see [`is_exact`].
 pub fn parse_message(entry: &[u8]) -> Result<LegacyMessage<'_>, RecordError> {
     let short = RecordError::structure("a message ends within its fields");
     let header = BatchHeader::parse_legacy(entry).ok_or(short)?;
     let fields = entry.get(if header.magic == 0 { 18 } else { 26 }..).ok_or(short)?;
     let (key, rest) = read_field(fields)?;
-    let (value, rest) = read_field(rest)?;
-    if !rest.is_empty() {
-        return Err(RecordError::structure("a message is longer than its fields"));
-    }
+    let (value, _) = read_field(rest)?;
     Ok(LegacyMessage {
         offset: header.base_offset,
         magic: header.magic,
@@ -68,6 +66,13 @@ pub fn parse_message(entry: &[u8]) -> Result<LegacyMessage<'_>, RecordError> {
         key,
         value,
     })
+}
+
+/// Whether nothing stands behind the value of an entry, which was read as this message.
+#[must_use]
+pub fn is_exact(entry: &[u8], message: &LegacyMessage<'_>) -> bool {
+    let size = |field: Option<&[u8]>| field.map_or(0, <[u8]>::len);
+    min_entry_size(message.magic) + size(message.key) + size(message.value) == entry.len()
 }
 
 fn read_field(bytes: &[u8]) -> Result<(Option<&[u8]>, &[u8]), RecordError> {
@@ -183,6 +188,19 @@ mod tests {
         let times: Vec<i64> =
             unwrap(&wrapper, &inner).unwrap().iter().map(|message| message.timestamp_ms).collect();
         assert_eq!(times, [-1, 7]);
+    }
+
+    #[test]
+    fn bytes_behind_the_value_are_passed_over() {
+        for magic in [0, 1] {
+            let exact = entry(3, magic, 0, 5, b"value");
+            let read = parse_message(&exact).unwrap();
+            let mut longer = [&exact[..], &[1, 2, 3, 4]].concat();
+            longer[11] += 4;
+            assert_eq!(parse_message(&longer), Ok(read));
+            assert!(is_exact(&exact, &read) && !is_exact(&longer, &read));
+            assert!(parse_message(&exact[..exact.len() - 1]).is_err());
+        }
     }
 
     #[test]

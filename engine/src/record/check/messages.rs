@@ -7,7 +7,7 @@ use crate::io::checksum;
 use crate::problem::Code;
 use crate::record::batch::{BatchHeader, LOG_OVERHEAD, MIN_SIZE_FIELD, TimestampType};
 use crate::record::legacy::{
-    LEGACY_CRC_START, LegacyMessage, compute_legacy_crc, min_entry_size, parse_message,
+    LEGACY_CRC_START, LegacyMessage, compute_legacy_crc, is_exact, min_entry_size, parse_message,
     relative_base,
 };
 use crate::record::records::RecordError;
@@ -26,9 +26,14 @@ pub(super) fn outer<'a>(
     header: &BatchHeader,
     entry: &'a [u8],
 ) -> Result<LegacyMessage<'a>, BatchFault> {
-    let message = parse_message(entry)?;
+    let message = exact_message(entry)?;
     debug_assert_eq!(message.offset, header.base_offset, "the header was read from these bytes");
     Ok(message)
+}
+
+fn exact_message(entry: &[u8]) -> Result<LegacyMessage<'_>, RecordError> {
+    let message = parse_message(entry)?;
+    if is_exact(entry, &message) { Ok(message) } else { Err(TOO_LONG) }
 }
 
 /// Walks the messages within a compressed one.
@@ -72,6 +77,9 @@ fn is_checksummed(magic: i8, wrapper: &BatchHeader) -> bool {
 const BAD_CRC: RecordError =
     RecordError { code: Code::Record, reason: "its checksum does not match its bytes" };
 
+const TOO_LONG: RecordError =
+    RecordError { code: Code::Record, reason: "a message is longer than its fields" };
+
 fn check_header(header: &BatchHeader) -> Result<(), RecordError> {
     if !(0..=1).contains(&header.magic) {
         return Err(RecordError::structure("it has another magic than 0 or 1"));
@@ -86,7 +94,7 @@ fn whole_message(entry: &[u8], wrapper: &BatchHeader) -> Result<Inner, RecordErr
     let header = BatchHeader::parse_legacy(entry)
         .ok_or(RecordError::structure("a message ends within its fields"))?;
     check_header(&header)?;
-    let message = parse_message(entry)?;
+    let message = exact_message(entry)?;
     if is_checksummed(header.magic, wrapper) && compute_legacy_crc(entry) != header.crc {
         return Err(BAD_CRC);
     }
@@ -118,7 +126,7 @@ fn large_message(
         }
     }
     if left != 0 {
-        return Err(RecordError::structure("a message is longer than its fields"));
+        return Err(TOO_LONG);
     }
     if is_checksummed(header.magic, wrapper) && crc.finish() != header.crc {
         return Err(BAD_CRC);

@@ -261,3 +261,46 @@ fn every_operation_of_a_compaction_fails_once() {
         }
     }
 }
+
+/// What was flushed is not given up for something that was not.
+#[test]
+fn no_key_is_lost_that_was_flushed_when_newer_records_of_it_were_not() {
+    let live = |disk: SimDisk| -> siltstone::Result<i64> {
+        let log = open(&disk, true, 0)?;
+        let at = &mut 0;
+        // Too large for one group.
+        let others: Vec<(u8, u8)> = (100..115).map(|key| (key, 1)).collect();
+        append(&log, at, &[&[(1, 1), (2, 1), (3, 1)], &others[..]].concat(), None);
+        log.roll(NOW_MS)?;
+        log.flush(false, NOW_MS)?;
+        let recovery_point = log.recovery_point_to_save();
+        append(&log, at, &[&others[..], &[(1, 2), (2, 2)]].concat(), None);
+        log.roll(NOW_MS)?;
+        append(&log, at, &[(9, 1)], None);
+        log.update_high_watermark(log.log_end_offset())?;
+        let range = log.cleanable(None, NOW_MS)?;
+        let options = CleanerOptions { dedupe_buffer_bytes: 24 * 60, ..small() };
+        log.compact(&mut Cleaner::new(options), &range, NOW_MS)?;
+        Ok(recovery_point)
+    };
+    let whole = SimDisk::new();
+    let recovery_point = live(whole.clone()).expect("a disk without faults");
+    assert_eq!(recovery_point, 18);
+    let operations = whole.operations();
+    let opened = |operation: &Operation| operation.to_string().contains("cleaned");
+    let first = operations.iter().position(opened).expect("a round");
+    for number in first..operations.len() {
+        let disk = SimDisk::new();
+        disk.crash_at(u64::try_from(number).expect("few"));
+        live(disk.clone()).expect_err("a cut");
+        for seed in SEEDS {
+            let left = disk.after_crash(seed);
+            let log = open(&left, false, recovery_point).expect("a log");
+            let keys: BTreeSet<Vec<u8>> =
+                lines(&log).into_iter().filter_map(|line| line.key).collect();
+            for key in 1..=3 {
+                assert!(keys.contains(&vec![key]), "cut at {number}, seed {seed}: {key} is gone");
+            }
+        }
+    }
+}

@@ -478,6 +478,12 @@ impl Compaction<'_> {
         groups: VecDeque<Vec<Source>>,
     ) -> Result<()> {
         let count = old.len();
+        // What takes the place of records that go must not be lost when they are not.
+        let Conditions { reach, now_ms, .. } = self.conditions;
+        if let Err(error) = self.log.flush_to(reach, false, now_ms) {
+            self.stage = Stage::Swap { new, old, groups };
+            return Err(error);
+        }
         match self.log.begin_replacement((new, old), &self.conditions) {
             Ok(()) => {
                 self.done.segments_read += count;

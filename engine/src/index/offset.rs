@@ -5,7 +5,8 @@
 //! | offset | position |   repeated; relative offset i32 = offset - base, position i32 in the .log
 //! ```
 //!
-//! An entry holds the **last** offset of the batch at its position. While a segment is active its
+//! An entry holds the **last** offset of the batch at its position; up to Kafka 4.0.0 (KAFKA-806)
+//! that of the last of all batches of one append, which begin there. While a segment is active its
 //! file is preallocated, so the entries may be followed by zeros; [`check`](super::check) tells
 //! them apart, these types take the bytes as they are.
 
@@ -15,6 +16,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::entries::layout::Layout;
 use super::entries::{End, Entries, IndexBuilder, check_last_offset, check_size, relative_offset};
 use super::slots;
+use crate::record::BatchHeader;
 use crate::{Error, Kind, Result};
 
 /// The bytes of one entry.
@@ -43,6 +45,16 @@ pub struct OffsetEntry {
     pub offset: i64,
     /// The byte in the log where that batch starts; as stored, so negative only in a damaged file.
     pub position: i32,
+}
+
+impl OffsetEntry {
+    /// Whether this may be the batch at the entry's position, in the segment at `base_offset`: that
+    /// which ends at its offset or, from a broker before KAFKA-806, the first of those that were
+    /// appended together and end there. All before it ends before the entry's offset, too.
+    pub(crate) fn may_name(&self, header: &BatchHeader, base_offset: i64) -> bool {
+        (base_offset..=self.offset).contains(&header.base_offset)
+            && header.last_offset() <= self.offset
+    }
 }
 
 impl Layout for OffsetEntry {

@@ -208,7 +208,7 @@ impl LogFacts {
         source: &mut Reader<'_>,
     ) -> u64 {
         let entry = self.last_offset_entry(storage, base_offset).ok().flatten();
-        entry.and_then(|entry| confirmed(entry, source)).unwrap_or_default()
+        entry.and_then(|entry| confirmed(entry, base_offset, source)).unwrap_or_default()
     }
 
     fn last_offset_entry(

@@ -62,7 +62,7 @@ impl LogFacts {
         source: &mut S,
     ) -> u64 {
         let entry = self.index_entry(storage, base_offset, offset).ok().flatten();
-        entry.and_then(|entry| confirmed(entry, source)).unwrap_or_default()
+        entry.and_then(|entry| confirmed(entry, base_offset, source)).unwrap_or_default()
     }
 
     /// The last entry of the offset index for `offset` or before, by a binary search in the file:
@@ -102,15 +102,19 @@ fn read_entry(file: &dyn File, slot: u64, base_offset: i64) -> Result<Option<Off
     Ok(OffsetEntries::new(&bytes, base_offset).get(0).filter(|_| is_entry))
 }
 
-/// The position of an entry, if a batch with the entry's offset as its last one begins there.
-pub(super) fn confirmed<S: Source + ?Sized>(entry: OffsetEntry, source: &mut S) -> Option<u64> {
+/// The position of an entry, if a batch begins there that it may name.
+pub(super) fn confirmed<S: Source + ?Sized>(
+    entry: OffsetEntry,
+    base_offset: i64,
+    source: &mut S,
+) -> Option<u64> {
     let position = u64::try_from(entry.position).ok()?;
     let window = source.window(position, HEADER_SIZE).ok()?;
     let header = match window.get(16) {
         Some(0 | 1) => BatchHeader::parse_legacy(window),
         _ => BatchHeader::parse(window),
     };
-    header.filter(|header| header.last_offset() == entry.offset).map(|_| position)
+    header.filter(|header| entry.may_name(header, base_offset)).map(|_| position)
 }
 
 #[cfg(test)]

@@ -56,9 +56,10 @@ impl LogSegment {
         let start = u64::try_from(entry.position).unwrap_or(0);
         let mut walk = HeaderWalk::new(&**handles.log(), start, self.size_bytes());
         if start > 0 {
-            match walk.next() {
+            // The first one, or a later one of the same append: see `OffsetEntry::may_name`.
+            match walk.find(entry.offset) {
                 Ok(Some((header, position))) if header.last_offset() == entry.offset => {
-                    if header.last_offset() >= offset {
+                    if entry.offset >= offset {
                         return Ok(Some(place(&header, position)));
                     }
                 }
@@ -66,12 +67,7 @@ impl LogSegment {
                 _ => walk = HeaderWalk::new(&**handles.log(), 0, self.size_bytes()),
             }
         }
-        while let Some((header, position)) = walk.next()? {
-            if header.last_offset() >= offset {
-                return Ok(Some(place(&header, position)));
-            }
-        }
-        Ok(None)
+        Ok(walk.find(offset)?.map(|(header, position)| place(&header, position)))
     }
 
     /// The last offset index entry at or before `offset`; the base at position 0 without one.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::active::RollParams;
 use super::{ActiveSegment, FileRole, Folder, LogSegment, OpenFiles, SegmentSettings};
 use crate::error::Kind;
-use crate::io::SimDisk;
+use crate::io::{OpenMode, SimDisk};
 use crate::record::BatchHeader;
 use crate::record::builder::{BatchBuilder, BatchOptions, LegacyBuilder};
 use crate::record::codec::{Codec, Compressor};
@@ -219,6 +219,46 @@ fn sealed(base_offset: i64) -> (Folder, Arc<LogSegment>) {
 fn index_sizes(folder: &Folder, base_offset: i64) -> [u64; 2] {
     [FileRole::OffsetIndex, FileRole::TimeIndex]
         .map(|role| folder.storage().metadata(&folder.file(base_offset, role)).unwrap().size_bytes)
+}
+
+#[test]
+fn an_index_entry_of_an_old_broker_is_begun_at() {
+    // Of batches that were appended together it has the last offset of all, at the first's place:
+    // each look-up by it walked the segment from its front.
+    let (folder, segment) = sealed(0);
+    let places: Vec<u64> = (0..5)
+        .map(|offset| segment.translate(&folder, offset).unwrap().unwrap().position)
+        .collect();
+    let disk = folder.storage();
+    let reopen = |entry: [i32; 2], bytes: &[u8]| {
+        let folder = self::folder();
+        let index: Vec<u8> = entry.iter().flat_map(|field| field.to_be_bytes()).collect();
+        for (role, bytes) in [(FileRole::Log, bytes), (FileRole::OffsetIndex, &index)] {
+            let path = folder.file(0, role);
+            let file = folder.storage().open(&path, OpenMode::CreateNew).unwrap();
+            file.write_at(bytes, 0).unwrap();
+        }
+        (folder, Arc::new(LogSegment::new(0, segment.size_bytes())))
+    };
+    let whole = disk.read(&folder.file(0, FileRole::Log), 1 << 20).unwrap();
+    let mut behind = whole.clone();
+    behind[..usize::try_from(places[1]).unwrap()].fill(0);
+    let entry = |offset, slot: usize| [offset, i32::try_from(places[slot]).unwrap()];
+    let (folder, segment) = reopen(entry(3, 1), &behind);
+    for (offset, place) in [(3, places[3]), (4, places[4])] {
+        let found = segment.translate(&folder, offset).unwrap().unwrap();
+        assert_eq!((found.last_offset, found.position), (offset, place));
+    }
+    segment.translate(&folder, 2).unwrap_err();
+    // One that leads behind its offset, or to no batch, is not gone by.
+    for lie in [entry(1, 3), [2, entry(0, 1)[1] + 1], entry(5, 2)] {
+        let (folder, segment) = reopen(lie, &whole);
+        for offset in 0..5 {
+            let found = segment.translate(&folder, offset).unwrap().unwrap();
+            assert_eq!(found.last_offset, offset, "{lie:?}");
+        }
+        assert_eq!(segment.translate(&folder, 5).unwrap(), None, "{lie:?}");
+    }
 }
 
 #[test]

@@ -39,6 +39,16 @@ impl<'a> HeaderWalk<'a> {
         Ok(Some((header, position)))
     }
 
+    /// The next batch that ends at `offset` or behind it.
+    pub(super) fn find(&mut self, offset: i64) -> Result<Option<(BatchHeader, u64)>> {
+        while let Some((header, position)) = self.next()? {
+            if header.last_offset() >= offset {
+                return Ok(Some((header, position)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Where the next batch begins, or the log ends.
     pub(super) fn position(&self) -> u64 {
         self.position

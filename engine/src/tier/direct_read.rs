@@ -213,7 +213,7 @@ fn has_batch_from(
         let (name, size) = (view.log_name(segment), segment.log_size_bytes());
         let tail = indexes.offset_entries().lookup(i64::MAX);
         let mut batches = RemoteBatches::new(view.target, &name, size, 0, TAIL_BYTES);
-        batches.begin_at(tail).map_err(|error| error.context(&*name))?;
+        batches.begin_at(tail, segment.start_offset).map_err(|error| error.context(&*name))?;
         let mut last = segment.start_offset.saturating_sub(1);
         while let Some((header, _)) = batches.next().map_err(|error| error.context(&*name))? {
             last = header.last_offset();

@@ -84,7 +84,7 @@ fn read_segment(
     let entry = indexes.offset_entries().lookup(offset);
     let in_log = |error: crate::Error| error.context(name.clone());
     let mut batches = RemoteBatches::new(view.target, &name, size_bytes, 0, window_bytes);
-    batches.begin_at(entry).map_err(in_log)?;
+    batches.begin_at(entry, segment.start_offset).map_err(in_log)?;
     let Some((header, position)) = batches.find(offset).map_err(in_log)? else { return Ok(None) };
     let first_bytes = usize::try_from(header.size_bytes).unwrap_or(usize::MAX);
     let wanted_bytes = match first_bytes > max_bytes {
@@ -247,6 +247,23 @@ mod tests {
             store.put(&id, 0, SegmentPart::OffsetIndex, &index);
             let got = read(&store, 8, &options(1 << 20, false));
             assert_eq!((base(&got), &got.bytes), (Some(6), &bytes(&batches[2..])), "{entry:?}");
+        }
+    }
+
+    #[test]
+    fn an_entry_of_an_old_broker_is_begun_at() {
+        // Of batches that were appended together it has the last offset of all.
+        let (store, batches) = ten_batches();
+        let id = segment(1, 0, 29, "0:0").id;
+        let front = bytes(&batches[..4]).len();
+        let log = [vec![0; front], bytes(&batches[4..])].concat();
+        store.put(&id, 0, SegmentPart::Log, &log);
+        let entry = [23, i32::try_from(front).unwrap()];
+        let index: Vec<u8> = entry.iter().flat_map(|it| it.to_be_bytes()).collect();
+        store.put(&id, 0, SegmentPart::OffsetIndex, &index);
+        for offset in 23..30 {
+            let got = read(&store, offset, &options(1 << 20, false));
+            assert_eq!(base(&got), Some(offset / 3 * 3));
         }
     }
 

@@ -61,7 +61,7 @@ struct Reader<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Tail {
     position: u64,
-    /// The last offset of the batch there.
+    /// The last offset of the batch there, or of one behind it that was appended with it.
     last_offset: Option<i64>,
 }
 
@@ -255,7 +255,7 @@ impl Reader<'_> {
             }
             Err(error) => return Err(self.named(error, SegmentPart::Log)),
         };
-        if tail.last_offset.is_some() && walk.facts.is_none() {
+        if walk.tail_offset.is_some() {
             let why = format!("no batch is at {} of the log", tail.position);
             self.repairable(SegmentPart::OffsetIndex, Code::IndexPosition, &why);
             return self.log(log_bytes, Tail::default());
@@ -338,23 +338,25 @@ impl Reader<'_> {
 /// Walks batches from a place in a log.
 struct Walk {
     start_offset: i64,
-    /// What the first batch must end with.
-    first_last_offset: Option<i64>,
+    /// The last offset of a batch that is still to be met.
+    tail_offset: Option<i64>,
     facts: Option<LogFacts>,
     fault: Option<(Code, String)>,
 }
 
 impl Walk {
-    fn new(start_offset: i64, first_last_offset: Option<i64>) -> Self {
-        Walk { start_offset, first_last_offset, facts: None, fault: None }
+    fn new(start_offset: i64, tail_offset: Option<i64>) -> Self {
+        Walk { start_offset, tail_offset, facts: None, fault: None }
     }
 
     fn batch(&mut self, batch: &ScannedBatch<'_>) -> ControlFlow<()> {
         let header = batch.header;
         let (base, last) = (header.base_offset, header.last_offset());
-        let is_first = self.facts.is_none();
-        if is_first && self.first_last_offset.is_some_and(|expected| expected != last) {
-            return ControlFlow::Break(());
+        if let Some(tail_offset) = self.tail_offset {
+            if base < self.start_offset || last > tail_offset {
+                return ControlFlow::Break(());
+            }
+            self.tail_offset = (last < tail_offset).then_some(tail_offset);
         }
         let least = self.facts.as_ref().map_or(self.start_offset, |it| it.last_offset + 1);
         if base < least || last < base {
@@ -379,5 +381,45 @@ impl Walk {
         // It fails for a negative offset alone, which no batch from the start on has.
         facts.epochs.assign_recovered(header.leader_epoch, base).ok();
         ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::BatchHeader;
+    use crate::record::builder::BatchOptions;
+    use crate::record::builder::samples::batch_of_one;
+
+    /// A walk over batches of one record at these offsets.
+    fn walked(tail_offset: Option<i64>, offsets: &[i64]) -> Walk {
+        let mut walk = Walk::new(5, tail_offset);
+        for base_offset in offsets {
+            let options = BatchOptions { base_offset: *base_offset, ..BatchOptions::default() };
+            let bytes = batch_of_one(options, 0, b"value");
+            let header = BatchHeader::parse(&bytes).unwrap();
+            if walk.batch(&ScannedBatch { header: &header, position: 0, bytes: &bytes }).is_break()
+            {
+                break;
+            }
+        }
+        walk
+    }
+
+    #[test]
+    fn the_tail_is_where_a_batch_or_one_appended_with_it_ends_at_the_offset_of_the_index() {
+        for tail_offset in [None, Some(7), Some(8), Some(9)] {
+            let walk = walked(tail_offset, &[7, 8, 9]);
+            let last = walk.facts.map(|facts| facts.last_offset);
+            assert_eq!((walk.tail_offset, last), (None, Some(9)), "{tail_offset:?}");
+        }
+        // Behind it, before it, between two batches, before the segment.
+        for (tail_offset, offsets) in
+            [(6, &[7, 8][..]), (9, &[7, 8]), (8, &[7, 9]), (7, &[4, 5, 6, 7])]
+        {
+            let walk = walked(Some(tail_offset), offsets);
+            assert_eq!(walk.tail_offset, Some(tail_offset), "{offsets:?}");
+            assert_eq!(walk.fault, None, "{offsets:?}");
+        }
     }
 }

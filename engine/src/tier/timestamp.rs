@@ -73,7 +73,8 @@ fn find_in(
     let size_bytes = segment.log_size_bytes();
     let mut batches = RemoteBatches::new(view.target, &name, size_bytes, 0, WINDOW_BYTES);
     let in_log = |error: Error| error.context(name.clone());
-    batches.begin_at(indexes.offset_entries().lookup(from)).map_err(in_log)?;
+    let entry = indexes.offset_entries().lookup(from);
+    batches.begin_at(entry, segment.start_offset).map_err(in_log)?;
     let mut reader = BatchReader::new(BATCH_BYTES_MAX);
     while let Some((header, position)) = batches.next().map_err(in_log)? {
         if header.max_timestamp < timestamp_ms || header.last_offset() < from_offset {

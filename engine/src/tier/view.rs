@@ -158,16 +158,16 @@ impl<'a> RemoteBatches<'a> {
         Ok(Some((header, position)))
     }
 
-    /// Goes to the batch that an offset index names; to the front when it does not stand there: an
-    /// index that lies must not hide what is there.
-    pub(super) fn begin_at(&mut self, entry: OffsetEntry) -> Result<()> {
+    /// Goes to the batch that the offset index of a segment names; to the front when it does not
+    /// stand there: an index that lies must not hide what is there.
+    pub(super) fn begin_at(&mut self, entry: OffsetEntry, start_offset: i64) -> Result<()> {
         let position = u64::try_from(entry.position).unwrap_or(0);
         self.position = position;
         if position == 0 {
             return Ok(());
         }
         self.position = match self.next() {
-            Ok(Some((header, _))) if header.last_offset() == entry.offset => position,
+            Ok(Some((header, _))) if entry.may_name(&header, start_offset) => position,
             Err(error) if error.kind() != Kind::Corrupt => return Err(error),
             _ => 0,
         };

@@ -13,13 +13,16 @@ use crate::problem::Code;
 /// last offset of the batch before  <  offset  <=  last offset of the batch at position
 /// ```
 ///
+/// or `offset` is the last one of a later batch before the position of the next entry: of all
+/// batches of one append, brokers before KAFKA-806 (up to Kafka 4.0.0) write the position of the
+/// first and the last offset of the last.
+///
 /// A look-up of any offset from `offset` on begins at `position` at the earliest, so what it passes
 /// over is exactly the batches before, and their last offsets are smaller: nothing is missed. Was
 /// the left side not so, a look-up of `offset` would begin behind its batch. Was the right side not
-/// so, the look-up would only begin too early; but that is no entry that Kafka writes (it writes
-/// the last offset itself), so it is told, too. Between the two lies what is harmless: the offset
-/// of any record of the batch, and, where compaction took batches away, the offsets between two
-/// batches.
+/// so, the look-up would only begin too early; but what no broker writes is told, too. Between the
+/// two lies what is harmless: the offset of any record of the batch, and, where compaction took
+/// batches away, the offsets between two batches.
 ///
 /// ```
 /// use siltstone::index::check::OffsetIndexCheck;
@@ -38,7 +41,19 @@ pub struct OffsetIndexCheck<'a> {
     next_position: u64,
     /// The largest last offset of the batches so far.
     last_offset: i64,
+    /// An entry with an offset behind the batch at its position.
+    open: Option<OpenEntry>,
+    /// Its offset; `i64::MAX` when there is none.
+    open_offset: i64,
     findings: Findings,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenEntry {
+    slot: usize,
+    entry: OffsetEntry,
+    /// The last offset of the batch at its position.
+    batch_end: i64,
 }
 
 /// What is wrong with an entry beside the one before it.
@@ -58,6 +73,8 @@ impl<'a> OffsetIndexCheck<'a> {
             walk: Walk::new(bytes, base_offset, Code::IndexZeroPadding, &mut findings),
             next_position: u64::MAX,
             last_offset: base_offset.saturating_sub(1),
+            open: None,
+            open_offset: i64::MAX,
             findings,
         };
         check.order();
@@ -72,6 +89,9 @@ impl<'a> OffsetIndexCheck<'a> {
         if self.next_position <= position {
             self.meet(position, last_offset);
         }
+        if self.open_offset <= last_offset {
+            self.close_open(last_offset);
+        }
         self.last_offset = self.last_offset.max(last_offset);
     }
 
@@ -85,6 +105,7 @@ impl<'a> OffsetIndexCheck<'a> {
     /// Ends the check: `end_position` is the byte at which the last valid batch ends.
     #[must_use]
     pub fn finish(mut self, end_position: u64) -> Vec<IndexProblem> {
+        self.close_open(i64::MIN);
         while let Some((slot, entry)) = self.walk.next() {
             if self.is_lone_zero() {
                 self.walk.add_lone_padding(&mut self.findings);
@@ -113,16 +134,29 @@ impl<'a> OffsetIndexCheck<'a> {
             let before = self.last_offset;
             if self.next_position < position {
                 self.add_no_batch(slot, entry);
-            } else if entry.offset <= before {
+                self.advance();
+                continue;
+            }
+            self.close_open(i64::MIN);
+            if entry.offset <= before {
                 self.add_wrong_batch(slot, entry, || {
                     format!("which an earlier batch holds (up to offset {before})")
                 });
             } else if entry.offset > last_offset {
-                self.add_wrong_batch(slot, entry, || {
-                    format!("but it ends at offset {last_offset}")
-                });
+                self.open = Some(OpenEntry { slot, entry, batch_end: last_offset });
+                self.open_offset = entry.offset;
             }
             self.advance();
+        }
+    }
+
+    /// Judges the entry that is open, as no batch but the one that ends at `last_offset` can be the
+    /// one that it is about.
+    fn close_open(&mut self, last_offset: i64) {
+        self.open_offset = i64::MAX;
+        let Some(OpenEntry { slot, entry, batch_end }) = self.open.take() else { return };
+        if entry.offset != last_offset {
+            self.add_wrong_batch(slot, entry, || format!("but it ends at offset {batch_end}"));
         }
     }
 
@@ -292,6 +326,25 @@ mod tests {
     }
 
     #[test]
+    fn the_last_offset_of_an_append_at_the_position_of_its_first_batch_is_right() {
+        for entries in [&[(9, 91)][..], &[(5, 91), (11, 273)], &[(5, 0), (9, 273), (11, 455)]] {
+            assert_eq!(found(&bytes(entries), 0, &six(0)), [], "{entries:?}");
+        }
+        // Within a batch, behind the log, behind the batch that the next entry names.
+        for offset in [4, 6, 8, 10, 12, 13] {
+            let expected = (Code::IndexPosition, 0, Some(i64::from(offset)), 1);
+            assert_eq!(found(&bytes(&[(offset, 91)]), 0, &six(0)), [expected]);
+        }
+        let expected = (Code::IndexPosition, 0, Some(7), 1);
+        assert_eq!(found(&bytes(&[(7, 91), (9, 273)]), 0, &six(0)), [expected]);
+        let problem = &check(&bytes(&[(6, 91)]), 0, &six(0))[0];
+        assert!(problem.detail.ends_with("but it ends at offset 3"), "{}", problem.detail);
+        // One that is out of order is not the next, nor one that names no batch.
+        let odd = bytes(&[(5, 91), (6, 100), (11, 273)]);
+        assert_eq!(found(&odd, 0, &six(0)), [(Code::IndexPosition, 8, Some(6), 1)]);
+    }
+
+    #[test]
     fn zeros_behind_the_entries_are_padding() {
         // spec: cases S060, S361
         for padded_size in [32, 40, 1024] {
@@ -390,7 +443,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_names_another_batch_is_told() {
-        for (offset, position) in [(1, 91), (3, 273), (5, 91), (11, 0)] {
+        for (offset, position) in [(1, 91), (3, 273), (4, 91), (12, 0)] {
             let wrong = bytes(&[(offset, position)]);
             let expected = (Code::IndexPosition, 0, Some(i64::from(offset)), 1);
             assert_eq!(found(&wrong, 0, &six(0)), [expected]);
@@ -423,7 +476,7 @@ mod tests {
         #[test]
         fn an_index_without_problems_misses_no_batch(
             log in logs(),
-            picks in prop::collection::vec((any::<Index>(), -2i64..=1, 0u8..20), 0..4),
+            picks in prop::collection::vec((any::<Index>(), -2i64..=6, 0u8..20), 0..4),
         ) {
             // Entries of real batches, more or less: an offset off by a few, some inside a batch.
             let mut entries: Vec<(i32, i32)> = picks

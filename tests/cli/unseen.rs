@@ -91,6 +91,10 @@ fn a_metadata_log_that_is_not_read_to_its_end_decides_nothing() {
         assert_eq!(plan["remote_storage"], json!(null), "{plan}");
         assert_ne!(plan["stop"], "remote_storage_off", "{plan}");
     }
+    // Recovery needs little of it, and says so even where it says nothing else.
+    let options = ["--quiet", "--dry-run", "--metadata"].map(Path::new);
+    let (_, outcome) = lines("recover", &[&options[..], &[&metadata, &data]].concat());
+    assert!(outcome.stderr.contains("read up to offset"), "{outcome:?}");
     let found = on_damaged("txns");
     assert_eq!(of_type(&found, "coordinators")[0]["partitions"], json!(null));
 }

@@ -31,7 +31,7 @@ use crate::settings::SettingsArgs;
       one partition, cut at an offset that you name
 
 Exit codes: 0 all that was given is fit to start, 1 a partition was left as it was (loss not
-allowed, or refused), 2 could not look or write.")]
+allowed, or refused) or something else keeps Kafka from starting, 2 could not look or write.")]
 pub(crate) struct RecoverArgs {
     /// Partition directories or log directories (entries of log.dirs).
     #[arg(required = true, value_name = "PATH")]

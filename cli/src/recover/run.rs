@@ -171,9 +171,15 @@ impl Job<'_> {
     fn run(&self) -> std::io::Result<Outcome> {
         let storage = self.session.storage();
         let printer = Mutex::new(Printer::new(self.args.json, self.args.dry_run));
+        let (warnings, is_whole) = self.settings.metadata_warnings();
         if !self.args.json && !self.session.quiet {
             for note in &self.settings.notes {
                 complain(note);
+            }
+        } else if !is_whole {
+            // The settings may be others than the broker's.
+            for warning in warnings {
+                complain(&format_args!("the metadata log: {warning}"));
             }
         }
         let mut outcome = Outcome::Fine;

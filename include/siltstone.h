@@ -729,7 +729,7 @@ typedef struct silt_aborted_entry {
 } silt_aborted_entry_t;
 
 /* Appends to a transaction index and its file. SILT_E_INVALID_ARGUMENT when the last offset is not
- * above that of the entry before. */
+ * above that of the entry that was appended before; the first one after an open is taken as it is. */
 SILT_API silt_status_t silt_index_append_aborted(const silt_index_t *index, const char *path,
                                                  const silt_aborted_entry_t *entry,
                                                  silt_error_t *err);

@@ -36,12 +36,12 @@
  *     object              calls at the same time
  *     ------------------  -----------------------------------------------------------------
  *     silt_log_t          any number of readers; one that writes (append, roll, truncate, stop), a
- *                         second one gets SILT_E_CONFLICT and nothing happens. Beside it any
- *                         number that flush, delete files or set highest_remote, that move the high
- *                         watermark or the log start, assign an epoch or expire producers (these
- *                         wait for the one that writes), and that retain, compact or look at
- *                         producers (SILT_E_CONFLICT while it writes, when it is waited for by
- *                         them); the one that writes waits for them
+ *                         second one gets SILT_E_CONFLICT and nothing happens. It waits for those
+ *                         beside it: any number may flush, delete files or set highest_remote, may
+ *                         move the high watermark or the log start, assign an epoch or expire
+ *                         producers (these wait for it, too), and may retain, compact or look at
+ *                         producers (SILT_E_CONFLICT while it writes). A cut gets SILT_E_CONFLICT
+ *                         while compaction replaces a segment
  *     silt_engine_t       any
  *     silt_index_t        any number of look-ups; one that writes, as above
  *     silt_ring_t         any that submit, and one that polls

@@ -56,6 +56,13 @@ fn a_second_writer_is_turned_away() {
 #[test]
 fn one_that_appends_is_never_turned_away_by_what_goes_on_beside_it() {
     let (_dir, log) = on_a_disk();
+    /// Over also when an append fails.
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     let is_over = AtomicBool::new(false);
     let beside = |act: &(dyn Fn() -> siltstone::Result<()> + Sync)| {
         let mut done = 0;
@@ -78,10 +85,10 @@ fn one_that_appends_is_never_turned_away_by_what_goes_on_beside_it() {
         for act in acts {
             scope.spawn(move || beside(act));
         }
+        let _over = Over(&is_over);
         for offset in 0..2000 {
             log.append_as_follower(&batch(offset), i32::MAX, NOW_MS).unwrap();
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     assert_eq!(log.log_end_offset(), 2000);
 }

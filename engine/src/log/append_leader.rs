@@ -5,8 +5,9 @@
 
 use super::append::{AppendInfo, FinalBatches};
 use super::append_error::AppendError;
-use super::log::{Log, Look};
+use super::log::Log;
 use super::producers::ProducerChecks;
+use super::seat::Look;
 use crate::bytes;
 use crate::error::Error;
 use crate::record::BatchHeader;
@@ -208,8 +209,9 @@ impl Log {
         Ok(self.take_seat_as_guest_anyway()?.writer()?.producers.verification_guard(producer_id))
     }
 
-    /// Looks at what is known of the producers. Whoever writes meanwhile waits; `look`
-    /// itself is turned away.
+    /// Looks at what is known of the producers. Whoever writes meanwhile waits. What `look`
+    /// itself asks of any log that needs its seat is turned away with `Conflict` where somebody has
+    /// it; pausing compaction is nothing to do there.
     ///
     /// # Errors
     /// `Conflict` when another thread is writing, `Closed`.

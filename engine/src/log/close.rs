@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use super::flush::FlushWork;
-use super::log::{Log, Seat, Writer};
+use super::log::{Log, Writer};
+use super::seat::Seat;
 use crate::error::Result;
 
 impl Log {
@@ -13,6 +14,7 @@ impl Log {
     /// # Errors
     /// The first thing that failed; the log is closed all the same, as after a crash.
     pub fn close(&self) -> Result<()> {
+        self.check_no_look()?;
         self.pause_compaction();
         // What a compaction could not complete the next start does.
         let _ = self.complete_replacement();
@@ -29,6 +31,7 @@ impl Log {
     /// # Errors
     /// As [`close`](Self::close).
     pub fn begin_close(&self) -> Result<Option<(FlushWork, i64)>> {
+        self.check_no_look()?;
         self.pause_compaction();
         let _ = self.complete_replacement();
         let seat = self.wait_for_seat()?;

@@ -21,6 +21,7 @@ impl Log {
     /// same: [`dir`](Self::dir) tells.
     pub fn rename_dir(&self, path: &Path, keep_epochs: bool) -> Result<bool> {
         // spec: segments 6.10
+        self.check_no_look()?;
         let still = self.stand_still();
         let seat = self.wait_for_seat()?;
         let old = self.dir();
@@ -55,6 +56,7 @@ impl Log {
     /// `Conflict`, `Closed`, what the disk says: what is left is for [`remove_tree`] to remove.
     pub fn delete(&self) -> Result<()> {
         // spec: segments 6.10
+        self.check_no_look()?;
         let mut still = self.stand_still();
         let seat = self.take_seat_anyway()?;
         still.forget_replacement();

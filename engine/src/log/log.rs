@@ -8,21 +8,20 @@
 //! seat, as nothing may come in the place of what it removes before that is gone for good; what is
 //! due later (flushes, deletions) is the host's to run.
 
-use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::compact::{Replacements, Rounds};
 use super::config::LogConfig;
 use super::damaged::DamagedSegments;
 use super::deletion::Deletions;
 use super::segments::Segments;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind};
 use crate::segment::{ActiveSegment, Folder};
 use crate::state::{LeaderEpochs, ProducerState};
 use crate::sync::{
     ArcSwap, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicI64, Ordering},
 };
 use crate::uuid::Uuid;
 
@@ -63,8 +62,8 @@ pub struct Log {
     pub(super) is_failed: AtomicBool,
     pub(super) is_closed: AtomicBool,
     pub(super) seat: Mutex<Option<Writer>>,
-    /// Threads that have the seat, or wait for it, beside the one that writes.
-    pub(super) guests: AtomicU32,
+    /// Whether the one who has the seat is a writer, for whom nobody waits.
+    pub(super) is_written: AtomicBool,
 }
 
 /// What only the writer knows.
@@ -122,154 +121,7 @@ pub(super) struct Durable {
     pub(super) compacted_end_offset: Option<i64>,
 }
 
-/// The writer's seat, taken. Whoever waits for it finds it free before the guest is gone.
-pub(super) struct Seat<'a> {
-    writer: MutexGuard<'a, Option<Writer>>,
-    _guest: Option<Guest<'a>>,
-}
-
-/// A thread that works on the log beside the one that writes: that one waits for it.
-struct Guest<'a>(&'a AtomicU32);
-
-impl Drop for Guest<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-thread_local! {
-    /// How many seats this thread holds while it runs a function of the host's.
-    static LOOKS: Cell<u32> = const { Cell::new(0) };
-}
-
-/// A function of the host's runs under a seat: what it calls must not wait for that.
-pub(super) struct Look;
-
-impl Look {
-    pub(super) fn begin() -> Self {
-        LOOKS.set(LOOKS.get() + 1);
-        Look
-    }
-
-    fn is_under_way() -> bool {
-        LOOKS.get() > 0
-    }
-}
-
-impl Drop for Look {
-    fn drop(&mut self) {
-        LOOKS.set(LOOKS.get().saturating_sub(1));
-    }
-}
-
-impl Seat<'_> {
-    pub(super) fn writer(&mut self) -> Result<&mut Writer> {
-        self.writer.as_mut().ok_or_else(closed)
-    }
-
-    /// Leaves nobody to take the seat any more.
-    pub(super) fn leave(mut self) -> Option<Writer> {
-        self.writer.take()
-    }
-}
-
 impl Log {
-    /// Takes the writer's seat.
-    ///
-    /// # Errors
-    /// `Conflict` when it is taken, `Closed` after a close, `Io` after a sync that failed.
-    pub(super) fn take_seat(&self) -> Result<Seat<'_>> {
-        let seat = self.take_seat_anyway()?;
-        if self.is_failed() {
-            return Err(self.failed());
-        }
-        Ok(seat)
-    }
-
-    /// The writer in a seat that was taken, once a cut that failed half way is brought to its end.
-    pub(super) fn ready<'a>(&self, seat: &'a mut Seat<'_>) -> Result<&'a mut Writer> {
-        let writer = seat.writer()?;
-        if writer.is_unsettled {
-            self.settle(writer)?;
-        }
-        Ok(writer)
-    }
-
-    /// The same after a sync that failed, too.
-    pub(super) fn take_seat_anyway(&self) -> Result<Seat<'_>> {
-        self.seat_for(None)
-    }
-
-    /// The seat for what goes on beside a writer: `Conflict` while that one is at it, but it waits
-    /// when it comes later.
-    pub(super) fn take_seat_as_guest(&self) -> Result<Seat<'_>> {
-        let seat = self.seat_for(Some(self.guest()))?;
-        if self.is_failed() {
-            return Err(self.failed());
-        }
-        Ok(seat)
-    }
-
-    /// The same after a sync that failed, too.
-    pub(super) fn take_seat_as_guest_anyway(&self) -> Result<Seat<'_>> {
-        self.seat_for(Some(self.guest()))
-    }
-
-    fn guest(&self) -> Guest<'_> {
-        self.guests.fetch_add(1, Ordering::AcqRel);
-        Guest(&self.guests)
-    }
-
-    /// A guest is waited for, a writer is not.
-    fn seat_for<'a>(&'a self, guest: Option<Guest<'a>>) -> Result<Seat<'a>> {
-        let own = u32::from(guest.is_some());
-        let may_wait = || self.guests.load(Ordering::Acquire) > own && !Look::is_under_way();
-        let writer = match self.seat.try_lock() {
-            Ok(writer) => writer,
-            Err(TryLockError::WouldBlock) if may_wait() => {
-                self.seat.lock().map_err(|_| self.half_changed())?
-            }
-            Err(TryLockError::WouldBlock) => {
-                let message = "another thread is writing to this log";
-                return Err(Error::new(Kind::Conflict, message).in_file(&self.dir()));
-            }
-            // Whoever panicked in it may have left it half changed.
-            Err(TryLockError::Poisoned(_)) => return Err(self.half_changed()),
-        };
-        self.seated(writer, guest)
-    }
-
-    fn seated<'a>(
-        &self,
-        writer: MutexGuard<'a, Option<Writer>>,
-        guest: Option<Guest<'a>>,
-    ) -> Result<Seat<'a>> {
-        if writer.is_none() {
-            return Err(closed().in_file(&self.dir()));
-        }
-        Ok(Seat { writer, _guest: guest })
-    }
-
-    /// The seat once whoever sits there is done: for what must come to pass, such as a rename.
-    /// `Conflict` where that may be this very thread.
-    pub(super) fn wait_for_seat(&self) -> Result<Seat<'_>> {
-        let guest = self.guest();
-        if Look::is_under_way() {
-            return self.seat_for(Some(guest));
-        }
-        let writer = self.seat.lock().map_err(|_| self.half_changed())?;
-        self.seated(writer, Some(guest))
-    }
-
-    /// The same of a log that may be written to.
-    pub(super) fn wait_to_write(&self) -> Result<Seat<'_>> {
-        let seat = self.wait_for_seat()?;
-        if self.is_failed() {
-            return Err(self.failed());
-        }
-        Ok(seat)
-    }
-
     /// Whether a sync has failed: then the log takes no more writes until it is opened again.
     #[must_use]
     pub fn is_failed(&self) -> bool {
@@ -287,7 +139,7 @@ impl Log {
         Error::new(Kind::Io, message).in_file(&self.dir()).repeated()
     }
 
-    fn half_changed(&self) -> Error {
+    pub(super) fn half_changed(&self) -> Error {
         let message = "a fault of this library left the log half changed; it must be opened again";
         Error::new(Kind::Io, message).in_file(&self.dir())
     }
@@ -387,6 +239,6 @@ impl Log {
     }
 }
 
-fn closed() -> Error {
+pub(super) fn closed() -> Error {
     Error::new(Kind::Closed, "the log is closed")
 }

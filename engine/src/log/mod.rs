@@ -40,6 +40,7 @@ mod roll;
 #[cfg(all(test, any(loom, shuttle)))]
 mod schedules;
 mod sealed_files;
+mod seat;
 pub mod segments;
 mod special_offsets;
 pub mod stats;

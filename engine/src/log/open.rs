@@ -23,7 +23,7 @@ use crate::problem::Severity;
 use crate::segment::rebuild::IndexSettings;
 use crate::segment::{ActiveSegment, FileRole, Folder, LogSegment};
 use crate::state::{LeaderEpochs, ProducerState, SnapshotSet};
-use crate::sync::atomic::{AtomicBool, AtomicU32};
+use crate::sync::atomic::AtomicBool;
 use crate::sync::{ArcSwap, Mutex};
 use crate::uuid::Uuid;
 
@@ -100,7 +100,7 @@ impl Log {
             is_failed: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             seat: Mutex::new(None),
-            guests: AtomicU32::new(0),
+            is_written: AtomicBool::new(false),
         };
         let mut writer = Writer {
             active,

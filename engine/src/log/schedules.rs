@@ -13,7 +13,7 @@ use loom::thread::spawn;
 use shuttle::thread::spawn;
 
 #[cfg(shuttle)]
-use super::{Cleaner, CleanerOptions};
+use super::{AppendAs, AppendRequest, AppendScratch, Cleaner, CleanerOptions, append_many};
 use super::{FetchOptions, Isolation, Log, LogConfig, OpenOptions};
 use crate::error::Kind;
 use crate::io::SimDisk;
@@ -240,6 +240,34 @@ fn a_second_writer_is_turned_away() {
     assert_eq!(read(&log, 0, Isolation::LogEnd), Some(1));
 }
 
+/// Two that write to the same logs in opposite orders, and one that moves their high watermarks,
+/// never wait for one another.
+#[cfg(shuttle)]
+fn writers_of_many_logs_do_not_wait_for_one_another() {
+    let logs = [log(), log()];
+    let mut threads = Vec::new();
+    for order in [[0, 1], [1, 0]] {
+        let logs = logs.clone();
+        threads.push(spawn(move || {
+            let mut bytes = [batch(0, 0), batch(0, 0)];
+            let [one, other] = &mut bytes;
+            let append = AppendAs::Follower { leader_epoch: i32::MAX, now_ms: NOW_MS };
+            let mut requests = [
+                AppendRequest { log: &logs[order[0]], records: one, append },
+                AppendRequest { log: &logs[order[1]], records: other, append },
+            ];
+            append_many(&mut requests, &mut AppendScratch::new());
+        }));
+    }
+    for log in logs.clone() {
+        threads.push(spawn(move || {
+            log.update_high_watermark(0).unwrap();
+        }));
+    }
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert!(logs.iter().any(|log| log.log_end_offset() == 1));
+}
+
 #[cfg(loom)]
 mod every_order {
     fn model(run: impl Fn() + Sync + Send + 'static) {
@@ -307,6 +335,11 @@ mod random_orders {
     #[test]
     fn a_second_writer_is_turned_away() {
         check(super::a_second_writer_is_turned_away);
+    }
+
+    #[test]
+    fn writers_of_many_logs_do_not_wait_for_one_another() {
+        check(super::writers_of_many_logs_do_not_wait_for_one_another);
     }
 
     /// What is asked for until nobody else is writing.

@@ -22,7 +22,7 @@ use super::sources::Source;
 use crate::error::{Error, Kind, Result};
 use crate::io::Storage;
 use crate::log::Log;
-use crate::log::log::Seat;
+use crate::log::seat::Seat;
 use crate::segment::{FileRole, FileState};
 use crate::sync::{
     Mutex, MutexGuard,

@@ -114,6 +114,10 @@ pub(super) fn check_batch(
     }
     if task.options.origin == AppendOrigin::Client {
         check_producers_batch(header, counters)?;
+    } else if header.magic >= 2 && header.last_offset() < header.base_offset {
+        // Kafka trusts a coordinator; no follower would take what came of it.
+        counters.invalid_offset += 1;
+        return Err(invalid_range(header));
     }
     let what = match (header.is_transactional(), header.has_producer_id()) {
         (true, _) => "Transactional",
@@ -128,6 +132,11 @@ pub(super) fn check_batch(
     Err(ValidateError::new(ValidateErrorKind::UnsupportedForMessageFormat, message))
 }
 
+fn invalid_range(header: &BatchHeader) -> ValidateError {
+    let (base, last) = (header.base_offset, header.last_offset());
+    ValidateError::invalid(format!("Batch has an invalid offset range: [{base}, {last}]"))
+}
+
 fn check_producers_batch(
     header: &BatchHeader,
     counters: &mut ValidationCounters,
@@ -138,15 +147,15 @@ fn check_producers_batch(
         let count = i64::from(header.count);
         if count_from_offsets <= 0 || count <= 0 || count_from_offsets != count {
             counters.invalid_offset += 1;
-            return Err(ValidateError::invalid(if count_from_offsets <= 0 {
-                format!("Batch has an invalid offset range: [{base}, {last}]")
+            return Err(if count_from_offsets <= 0 {
+                invalid_range(header)
             } else if count <= 0 {
-                format!("Invalid reported count for record batch: {count}")
+                ValidateError::invalid(format!("Invalid reported count for record batch: {count}"))
             } else {
-                format!(
+                ValidateError::invalid(format!(
                     "Inconsistent batch offset range [{base}, {last}] and count of records {count}"
-                )
-            }));
+                ))
+            });
         }
     }
     if header.is_control() {

@@ -19,7 +19,7 @@ pub const CLEAN_SHUTDOWN_FILE: &str = ".kafka_cleanshutdown";
 /// The file that a running broker holds locked.
 pub const LOCK_FILE: &str = ".lock";
 /// Whose directory it is.
-pub const META_FILE: &str = "meta.properties";
+pub const META_FILE: &str = crate::log::verify::META_FILE;
 
 /// More than a checkpoint of a million partitions has.
 const CHECKPOINT_BYTES_MAX: u64 = 512 << 20;

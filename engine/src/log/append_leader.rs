@@ -209,9 +209,9 @@ impl Log {
         Ok(self.take_seat_as_guest_anyway()?.writer()?.producers.verification_guard(producer_id))
     }
 
-    /// Looks at what is known of the producers. Whoever writes meanwhile waits. What `look`
-    /// itself asks of any log that needs its seat is turned away with `Conflict` where somebody has
-    /// it; pausing compaction is nothing to do there.
+    /// Looks at what is known of the producers. Whoever writes meanwhile waits, but `look` itself
+    /// waits for nobody: what it calls to write to a log that somebody has, this one among them, or
+    /// to close, rename or delete one, gives `Conflict`. It must not pause compaction.
     ///
     /// # Errors
     /// `Conflict` when another thread is writing, `Closed`.

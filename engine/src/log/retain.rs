@@ -207,7 +207,7 @@ impl Log {
     /// writing.
     ///
     /// # Errors
-    /// `Closed`.
+    /// `Closed`; `Io` after a sync that failed.
     pub fn remove_expired_producers(&self, now_ms: i64) -> Result<()> {
         self.wait_to_write()?.writer()?.producers.remove_expired(now_ms);
         Ok(())

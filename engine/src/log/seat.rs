@@ -53,7 +53,7 @@ impl Look {
         Look
     }
 
-    pub(super) fn is_under_way() -> bool {
+    fn is_under_way() -> bool {
         LOOKS.get() > 0
     }
 }
@@ -76,7 +76,7 @@ impl Log {
 
     /// The same after a sync that failed, too.
     pub(super) fn take_seat_anyway(&self) -> Result<Seat<'_>> {
-        let mut seat = self.sit_down()?;
+        let mut seat = self.take_seat_as_guest_anyway()?;
         self.is_written.store(true, Ordering::Release);
         seat.is_written = Some(&self.is_written);
         Ok(seat)
@@ -84,19 +84,14 @@ impl Log {
 
     /// The seat for what goes on beside a writer: `Conflict` while that one has it.
     pub(super) fn take_seat_as_guest(&self) -> Result<Seat<'_>> {
-        self.writable(self.sit_down()?)
-    }
-
-    /// The same after a sync that failed, too.
-    pub(super) fn take_seat_as_guest_anyway(&self) -> Result<Seat<'_>> {
-        self.sit_down()
+        self.writable(self.take_seat_as_guest_anyway()?)
     }
 
     /// The seat once whoever has it is done: for what must come to pass, such as a rename.
     /// `Conflict` where that may be this very thread.
     pub(super) fn wait_for_seat(&self) -> Result<Seat<'_>> {
         if Look::is_under_way() {
-            return self.sit_down();
+            return self.take_seat_as_guest_anyway();
         }
         let writer = self.seat.lock().map_err(|_| self.half_changed())?;
         self.seated(writer)
@@ -124,7 +119,8 @@ impl Log {
         Ok(writer)
     }
 
-    fn sit_down(&self) -> Result<Seat<'_>> {
+    /// The seat of a guest after a sync that failed, too.
+    pub(super) fn take_seat_as_guest_anyway(&self) -> Result<Seat<'_>> {
         match self.seat.try_lock() {
             Ok(writer) => self.seated(writer),
             Err(TryLockError::WouldBlock) => {

@@ -19,7 +19,7 @@ use crate::state::meta::MetaProperties;
 use crate::state::{OffsetCheckpoint, Snapshot};
 
 /// Whose directory it is.
-const META_FILE: &str = "meta.properties";
+pub(crate) const META_FILE: &str = "meta.properties";
 /// More than any small file has.
 const SMALL_SIZE_MAX: u64 = 512 << 20;
 

@@ -25,7 +25,7 @@ mod report;
 mod segment;
 
 pub use file::verify_file;
-pub(crate) use file::{check_directory_file, fault_severity};
+pub(crate) use file::{META_FILE, check_directory_file, fault_severity};
 pub use options::{Depth, VerifyOptions};
 pub use partition::verify_partition;
 pub use report::{OpenTransaction, PartitionReport, RecordLists, Verdict};

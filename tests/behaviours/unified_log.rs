@@ -997,6 +997,25 @@ fn the_log_cannot_start_behind_the_high_watermark() {
 }
 
 #[test]
+fn a_log_can_start_where_its_local_disk_does_whatever_the_high_watermark() {
+    // spec: replication 2.2; what left the local disk was committed
+    let mut log = TestLog::with(|config| config.remote_storage = true);
+    lead_many(&mut log, 50, NOW_MS);
+    log.log().truncate_fully_and_start_at(60, Some(40), NOW_MS).unwrap();
+    log.log().update_high_watermark(40).unwrap();
+    assert_eq!((log.log().high_watermark(), log.log().local_log_start_offset()), (40, 60));
+    let error = log.log().maybe_increment_log_start_offset(61).unwrap_err();
+    assert_eq!((error.kind(), log.log().log_start_offset()), (Kind::OutOfRange, 40));
+    assert!(log.log().maybe_increment_log_start_offset(60).unwrap());
+    assert_eq!((log.log().log_start_offset(), log.log().high_watermark()), (60, 60));
+    assert_eq!(log.log().last_stable_offset(), 60);
+    // A local log start that was said too large is no proof of records that there are not.
+    log.log().maybe_increment_local_log_start_offset(99);
+    let error = log.log().maybe_increment_log_start_offset(61).unwrap_err();
+    assert_eq!((error.kind(), log.log().log_start_offset()), (Kind::OutOfRange, 60));
+}
+
+#[test]
 fn a_log_with_remote_storage_starts_before_its_first_segment() {
     // spec: behaviours UL-124
     let mut log = TestLog::with(|config| config.remote_storage = true);

@@ -200,10 +200,22 @@ impl Replica {
             return;
         }
         self.start = offset;
+        self.high_watermark = self.high_watermark.max(offset);
         self.raise_local_start(offset);
         let mut epochs = epochs_of(&self.epochs);
         epochs.truncate_from_start(offset);
         self.epochs = list_of(&epochs);
+    }
+
+    /// Whether it can lead now. A log that is being built anew is no log until that is done, and
+    /// who leads waits for it.
+    pub(crate) fn may_lead(&self) -> bool {
+        self.up && self.build.as_ref().is_none_or(|build| build.stage == 0)
+    }
+
+    /// The greatest log start that is not refused.
+    pub(crate) fn start_max(&self) -> i64 {
+        self.high_watermark.max(self.local_start)
     }
 }
 

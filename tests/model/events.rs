@@ -88,7 +88,7 @@ impl Cluster {
         let start = remote_log_start(&epochs, replica.start, replica.local_start, first_start_of);
         // A log start above what is committed is refused.
         if let RemoteLogStart::At(start) = start
-            && start <= replica.high_watermark
+            && start <= replica.start_max()
         {
             replica.raise_start(start);
         }
@@ -141,7 +141,7 @@ impl Cluster {
             .collect();
         if let Some(start) = plan.new_log_start {
             // A log start above what is committed is refused, and then nothing is deleted.
-            if start > replica.high_watermark {
+            if start > replica.start_max() {
                 return false;
             }
             // The operator wants no more than this.
@@ -180,7 +180,8 @@ impl Cluster {
         self.follower_end = -1;
         self.epoch_start = self.replicas[number].end;
         let replica = &mut self.replicas[number];
-        replica.state = None;
+        // What is read for a build is of no use to a leader; see `Replica::may_lead` for the rest.
+        (replica.state, replica.build) = (None, None);
         replica.assign(self.epoch, replica.end);
         self.isr[number] = true;
         let other = &self.replicas[1 - number];

@@ -133,8 +133,8 @@ impl Tiered {
     fn faults_of_leader(&self, fewer: &Cluster, leader: usize, found: &mut Found) {
         let broken = self.broken;
         let follower = 1 - leader;
-        let may_lead = fewer.isr[follower] || !broken.keeps(Broken::LeadersAreInSync);
-        if fewer.replicas[follower].up && may_lead && fewer.epoch < self.scope.epoch_max {
+        let is_in_sync = fewer.isr[follower] || !broken.keeps(Broken::LeadersAreInSync);
+        if fewer.replicas[follower].may_lead() && is_in_sync && fewer.epoch < self.scope.epoch_max {
             add(found, fewer, "new leader", |it| {
                 it.elect(follower, broken);
                 Ok(())
@@ -230,7 +230,10 @@ impl Model for Tiered {
             match state.leader {
                 Some(leader) if leader == number => self.leads(state, number, found),
                 Some(_) => self.follows(state, number, found),
-                None if state.isr[number] && state.epoch < self.scope.epoch_max => {
+                None if state.isr[number]
+                    && replica.may_lead()
+                    && state.epoch < self.scope.epoch_max =>
+                {
                     add(found, state, ["elect 0", "elect 1"][number], |it| {
                         it.elect(number, broken);
                         Ok(())

@@ -12,8 +12,11 @@ impl Log {
     /// that lie before it go with the next [`delete_old_segments`](Self::delete_old_segments).
     /// Waits for whoever is writing.
     ///
+    /// What left the local disk was committed, so the start may always be raised to the local log
+    /// start. A replica that begins to lead can know of a lower high watermark; it is raised, too.
+    ///
     /// # Errors
-    /// `OutOfRange` behind the high watermark; `Closed`.
+    /// `OutOfRange` behind both the high watermark and the local log start; `Closed`.
     pub fn maybe_increment_log_start_offset(&self, offset: i64) -> Result<bool> {
         // spec: segments 6.3
         let mut seat = self.wait_to_write()?;
@@ -27,14 +30,16 @@ impl Log {
     }
 
     fn increment_log_start(&self, writer: &mut Writer, offset: i64) -> Result<bool> {
+        // spec: replication 2.2, "LS raised above HW by remote start"
         let high_watermark = self.high_watermark();
-        if offset > high_watermark {
+        let local_start = self.local_log_start_offset();
+        if offset > high_watermark.max(local_start.min(self.log_end_offset())) {
             let message = format!(
                 "the log cannot start at {offset}, behind the high watermark {high_watermark}"
             );
             return Err(Error::new(Kind::OutOfRange, message).at_offset(offset));
         }
-        let local = self.local_log_start_offset().max(offset);
+        let local = local_start.max(offset);
         if offset <= self.log_start_offset() {
             if self.config.load().remote_storage {
                 self.offsets.local_log_start.fetch_max(offset, Ordering::AcqRel);

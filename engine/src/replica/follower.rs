@@ -282,7 +282,8 @@ pub enum Action {
     /// Ask the leader, and bring the same event with the answer, or [`Event::QueryFailed`].
     Ask(Query),
     /// Build the state from remote storage (case K), log start at `log_start_offset`; then tell
-    /// with [`Event::AuxInstalled`] or [`Event::AuxFailed`].
+    /// with [`Event::AuxInstalled`] or [`Event::AuxFailed`]. Once the log is being changed, that is
+    /// done to its end before the replica may lead.
     BuildAux {
         /// From which segment.
         target: AuxTarget,

@@ -104,7 +104,7 @@ public final class Appends implements AutoCloseable {
             long nowMs, int origin, int transactionVersion, long verification, int flags) {
         MemorySegment records = room.part(position, sizeBytes);
         synchronized (logs) {
-            long at = logs.hold(slot, log.handle()) * ITEM_SIZE;
+            long at = logs.hold(slot, log) * ITEM_SIZE;
             rooms[slot] = room;
             items.set(ADDRESS, at + RECORDS, records);
             items.set(JAVA_LONG, at + RECORDS_SIZE_BYTES, sizeBytes);

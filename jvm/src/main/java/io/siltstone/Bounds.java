@@ -36,7 +36,7 @@ public final class Bounds extends Struct {
     private final int epochCapacity;
     private final MemorySegment memory = memory();
     private final MemorySegment epochs;
-    private Handle log;
+    private Log log;
 
     /** Nothing yet, with room for so many leader epochs. */
     public Bounds(int epochCapacity) {
@@ -53,7 +53,7 @@ public final class Bounds extends Struct {
      * at each decision, and what stands here of them does not count. Null for none.
      */
     public synchronized Bounds log(Log log) {
-        this.log = log == null ? null : log.handle();
+        this.log = log;
         return this;
     }
 
@@ -128,11 +128,11 @@ public final class Bounds extends Struct {
 
     /** Decides with the log as one of its users. */
     private synchronized void decide(Scratch.Body body) {
-        Handle named = log;
-        if (named == null) {
+        if (log == null) {
             Scratch.call(body);
             return;
         }
+        Handle named = log.handle();
         memory.set(JAVA_LONG, LOG, named.enter());
         try {
             Scratch.call(body);

@@ -73,7 +73,7 @@ final class FetchSlots {
     }
 
     synchronized void set(
-            int slot, Handle log, long offset, int maxBytes, int upTo, int flags) {
+            int slot, Log log, long offset, int maxBytes, int upTo, int flags) {
         long at = logs.hold(slot, log) * FETCH_SIZE;
         fetches.set(JAVA_LONG, at + OFFSET, offset);
         fetches.set(JAVA_INT, at + MAX_BYTES, maxBytes);

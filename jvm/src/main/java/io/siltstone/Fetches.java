@@ -43,7 +43,7 @@ public final class Fetches implements AutoCloseable {
      * @param minOne whether a first batch larger than that is given whole
      */
     public void set(int slot, Log log, long offset, int maxBytes, UpTo upTo, boolean minOne) {
-        slots.set(slot, log.handle(), offset, maxBytes, upTo.ordinal(), minOne ? 1 : 0);
+        slots.set(slot, log, offset, maxBytes, upTo.ordinal(), minOne ? 1 : 0);
     }
 
     /** Changes the offset of a slot. */

@@ -37,11 +37,20 @@ public final class Index implements AutoCloseable {
     private static final long LAST_TIMESTAMP_MS =
             Layouts.at(Layouts.INDEX_COUNTERS, "last_timestamp_ms");
 
-    private final long object;
+    /** What is freed when nobody can reach it: a copy of this object's fields reaches it, too. */
+    private static final class Held {
+        final long object;
+
+        Held(long object) {
+            this.object = object;
+            Handle.watch(this, () -> free(object));
+        }
+    }
+
+    private final Held held;
 
     private Index(long object) {
-        this.object = object;
-        Handle.watch(this, () -> free(object));
+        held = new Held(object);
     }
 
     private static void free(long object) {
@@ -89,11 +98,11 @@ public final class Index implements AutoCloseable {
     public long lookup(long offset) {
         long found;
         try {
-            found = (long) Native.INDEX_LOOKUP.invokeExact(object, offset);
+            found = (long) Native.INDEX_LOOKUP.invokeExact(held.object, offset);
         } catch (Throwable thrown) {
             throw Native.unchecked(thrown);
         } finally {
-            Reference.reachabilityFence(this);
+            Reference.reachabilityFence(held);
         }
         return checked(found);
     }
@@ -102,11 +111,11 @@ public final class Index implements AutoCloseable {
     public long upperBound(int position, int sizeBytes) {
         long found;
         try {
-            found = (long) Native.INDEX_UPPER_BOUND.invokeExact(object, position, sizeBytes);
+            found = (long) Native.INDEX_UPPER_BOUND.invokeExact(held.object, position, sizeBytes);
         } catch (Throwable thrown) {
             throw Native.unchecked(thrown);
         } finally {
-            Reference.reachabilityFence(this);
+            Reference.reachabilityFence(held);
         }
         return checked(found);
     }
@@ -250,7 +259,7 @@ public final class Index implements AutoCloseable {
                     .reinterpret(Layouts.INDEX_COUNTERS.byteSize())
                     .get(JAVA_LONG, field);
         } finally {
-            Reference.reachabilityFence(this);
+            Reference.reachabilityFence(held);
         }
     }
 
@@ -287,9 +296,9 @@ public final class Index implements AutoCloseable {
 
     private int call(Handle.Body body, int other) {
         try {
-            return Scratch.call(scratch -> body.run(object, scratch), other);
+            return Scratch.call(scratch -> body.run(held.object, scratch), other);
         } finally {
-            Reference.reachabilityFence(this);
+            Reference.reachabilityFence(held);
         }
     }
 }

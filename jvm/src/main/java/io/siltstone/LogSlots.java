@@ -9,19 +9,21 @@ import java.util.Objects;
 
 /**
  * The logs that an array of structs names by their field {@code log}: each stays until its slot
- * lets go of it. What a cleaner ends; whoever changes the structs holds its lock.
+ * lets go of it. It is kept with its Java object, which nobody else may reach: a cleaner would
+ * close the log of one that is gone. What a cleaner ends; whoever changes the structs holds its
+ * lock.
  */
 final class LogSlots {
     private static final int CLOSED = Kind.CLOSED.code();
 
-    private final Handle[] logs;
+    private final Log[] logs;
     private final MemorySegment structs;
     private final long stride;
     private final long field;
     private volatile boolean isEnded;
 
     LogSlots(int capacity, MemorySegment structs, StructLayout layout) {
-        this.logs = new Handle[capacity];
+        this.logs = new Log[capacity];
         this.structs = structs;
         this.stride = layout.byteSize();
         this.field = Layouts.at(layout, "log");
@@ -32,11 +34,12 @@ final class LogSlots {
     }
 
     /** Has a slot name a log; the slot. */
-    synchronized int hold(int slot, Handle log) {
+    synchronized int hold(int slot, Log log) {
         checkOpen();
         Objects.checkIndex(slot, logs.length);
+        Handle handle = log.handle();
         if (logs[slot] != log) {
-            long object = log.enter();
+            long object = handle.enter();
             drop(slot);
             logs[slot] = log;
             structs.set(JAVA_LONG, slot * stride + field, object);
@@ -46,11 +49,11 @@ final class LogSlots {
 
     /** Lets go of a slot's log, if it names one. */
     synchronized void drop(int slot) {
-        Handle log = logs[Objects.checkIndex(slot, logs.length)];
+        Log log = logs[Objects.checkIndex(slot, logs.length)];
         if (log != null) {
             logs[slot] = null;
             structs.set(JAVA_LONG, slot * stride + field, 0);
-            log.leave();
+            log.handle().leave();
         }
     }
 
@@ -61,7 +64,7 @@ final class LogSlots {
 
     /** The same of whoever holds the lock. */
     private boolean isGoneHere(int slot) {
-        Handle log = logs[slot];
+        Log log = logs[slot];
         if (log != null && log.isClosed()) {
             drop(slot);
             return true;

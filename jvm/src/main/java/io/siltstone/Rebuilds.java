@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.nio.file.Path;
 import java.util.Objects;
 
@@ -63,7 +64,7 @@ public final class Rebuilds implements AutoCloseable {
     public void set(int slot, Log log, RemoteRecord segment, long logStartOffset) {
         RemoteRecord copy = segment.copy();
         synchronized (logs) {
-            logs.hold(slot, log.handle());
+            logs.hold(slot, log);
             put(slot, null, copy, logStartOffset);
         }
     }
@@ -109,8 +110,14 @@ public final class Rebuilds implements AutoCloseable {
             MemorySegment struct = options.write(arena);
             synchronized (logs) {
                 logs.forgetClosed(count);
-                Scratch.call(scratch -> (int) TierNative.TIER_REBUILD.invokeExact(
-                        items, count, struct, statuses, scratch.error));
+                try {
+                    Scratch.call(scratch -> (int) TierNative.TIER_REBUILD.invokeExact(
+                            items, count, struct, statuses, scratch.error));
+                } finally {
+                    // The items have bare addresses of memory that only these keep.
+                    Reference.reachabilityFence(segments);
+                    Reference.reachabilityFence(dirs);
+                }
                 for (int slot = 0; slot < count; slot++) {
                     if (dirs[slot] == null && logs.isGone(slot)) {
                         statuses.setAtIndex(JAVA_INT, slot, Kind.CLOSED.code());

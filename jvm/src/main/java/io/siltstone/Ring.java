@@ -246,7 +246,7 @@ public final class Ring implements AutoCloseable {
         // Before the log, which is part of the struct.
         logs.drop(slot);
         ops.asSlice(op, OP_SIZE).fill((byte) 0);
-        logs.hold(slot, log.handle());
+        logs.hold(slot, log);
         rooms[slot] = room;
         ops.set(JAVA_LONG, op + OP_USER_DATA, userData);
         ops.set(JAVA_INT, op + KIND, kind);

@@ -5,6 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.lang.reflect.Modifier;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -154,6 +157,37 @@ class IndexTest {
             assertEquals(3, closed.get());
             fails(Kind.CLOSED, () -> index.append(120, 2000));
             fails(Kind.CLOSED, index::sanityCheck);
+        }
+    }
+
+    /** An index that is let go of at once, as a copy of its fields: what a spy is. */
+    private Index spyOf(Path path) throws Exception {
+        Index index = offsets(path, 800);
+        index.append(110, 1000);
+        Constructor<Index> constructor = Index.class.getDeclaredConstructor(long.class);
+        constructor.setAccessible(true);
+        Index spy = constructor.newInstance(0);
+        for (Field field : Index.class.getDeclaredFields()) {
+            if (!Modifier.isStatic(field.getModifiers())) {
+                field.setAccessible(true);
+                field.set(spy, field.get(index));
+            }
+        }
+        return spy;
+    }
+
+    // Trap 5: spies copy fields, so two objects share one handle.
+    @Test
+    void aCopyOfTheFieldsOutlivesItsOriginal() throws Exception {
+        Path path = home.resolve("00000000000000000100.index");
+        try (Index spy = spyOf(path)) {
+            for (int at = 0; at < 10; at++) {
+                System.gc();
+                Thread.sleep(10);
+            }
+            assertEquals(packed(10, 1000), spy.lookup(200));
+            assertEquals(1, spy.entryCount());
+            spy.append(120, 2000);
         }
     }
 

@@ -1,5 +1,6 @@
 package io.siltstone;
 
+import static io.siltstone.Samples.batch;
 import static io.siltstone.Samples.fill;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -81,6 +82,53 @@ class LifetimeTest {
             fetches.clear(0);
             assertEquals(0, descriptors(home));
         }
+    }
+
+    /** Slots of each kind that name logs which nothing else does, and bounds of another. */
+    private void nameAlone(Fetches fetches, Appends appends, Ring ring, Bounds bounds) {
+        Log log = open("named-0");
+        fill(log, 3);
+        fetches.set(0, log, 0, 1000, UpTo.LOG_END, false);
+        bounds.log(log);
+        appends.setLeader(0, open("named-1"), roomOf(batch(0, 1000, -1, 0)), 0, Samples.SIZE, 3,
+                2000, Origin.CLIENT, 0);
+        ring.appendLeader(7, open("named-2"), roomOf(batch(0, 1000, -1, 0)), 0, Samples.SIZE, 3,
+                2000, Origin.CLIENT, 0, false);
+    }
+
+    private static Room roomOf(MemorySegment batch) {
+        Room room = new Room(batch.byteSize());
+        room.memory().copyFrom(batch);
+        return room;
+    }
+
+    // A log was closed by the garbage collector as soon as slots alone named it.
+    @Test
+    void aLogThatOnlyASlotNamesStaysOpen() throws Exception {
+        Bounds bounds = new Bounds(0).leaderEpoch(3);
+        try (Fetches fetches = new Fetches(1); Appends appends = new Appends(1);
+                Ring ring = new Ring(1)) {
+            nameAlone(fetches, appends, ring, bounds);
+            for (int at = 0; at < 10; at++) {
+                System.gc();
+                Thread.sleep(10);
+            }
+            fetches.locate(1);
+            assertEquals(0, fetches.status(0));
+            assertTrue(fetches.sizeBytes(0) > 0);
+            appends.append(1);
+            assertEquals(0, appends.status(0));
+            ring.submit();
+            assertEquals(1, ring.poll(-1));
+            assertEquals(0, ring.status(0));
+            // By itself, too.
+            fetches.clear(0);
+            System.gc();
+            Thread.sleep(10);
+            bounds.leaderFetch(false, 0, 3, -1, new FetchVerdict());
+        }
+        bounds.log(null);
+        eventuallyNoDescriptors(home);
     }
 
     private void forget() {

@@ -1225,6 +1225,9 @@ typedef struct silt_direct_read {
  * Which bytes of a remote segment hold the records from `offset` on: whole batches, of which the
  * first ones may end before it. A damaged index gives a range that is too large. In a compacted log
  * all batches of the range may end before it: the reader goes on at next_offset then.
+ * A reader of committed data gives the bytes of the transaction index, and of a segment that has
+ * none any pointer but NULL with a size of 0: what the range holds may still be aborted in the next
+ * segments, which SILT_DIRECT_ABORTED_GO_ON says. With NULL nothing of transactions is told.
  * SILT_E_SHORT_BUFFER: the range is good, but not all of its aborted transactions fitted.
  * Errors: SILT_E_OUT_OF_RANGE for an offset that is none of the segment, SILT_E_UNSUPPORTED for a
  * transaction index of a version that Kafka refuses.

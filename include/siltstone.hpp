@@ -688,7 +688,9 @@ struct DirectRead {
     std::vector<silt_aborted_t> aborted;
 };
 
-/// Says where a reader of a remote segment may read; `request` needs no room for transactions.
+/// Says where a reader of a remote segment may read; `request` needs no room for transactions. For
+/// a reader of committed data its transaction_index is not NULL, also where the segment has none:
+/// beware of the data() of an empty vector.
 inline DirectRead tier_direct_read(silt_direct_request_t request) {
     DirectRead found = {SILT_DIRECT_READ_INIT, {}};
     found.aborted = detail::all<silt_aborted_t>(

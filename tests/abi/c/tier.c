@@ -232,6 +232,10 @@ static void says_where_a_remote_segment_is_read(void) {
     request.transaction_index_size_bytes = 34;
     EXPECT(SILT_OK, silt_tier_direct_read(&request, &read, NULL));
     CHECK(read.aborted_count == 1 && read.flags == SILT_DIRECT_ABORTED_GO_ON);
+    request.transaction_index_size_bytes = 0; /* the segment has none, the next ones may */
+    EXPECT(SILT_OK, silt_tier_direct_read(&request, &read, NULL));
+    CHECK(read.aborted_count == 0 && read.flags == SILT_DIRECT_ABORTED_GO_ON);
+    request.transaction_index_size_bytes = 34;
     put_number(transactions, 2, 0x100); /* Kafka takes the versions up to 255 */
     EXPECT(SILT_E_UNSUPPORTED, silt_tier_direct_read(&request, &read, NULL));
 }

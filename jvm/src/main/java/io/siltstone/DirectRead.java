@@ -71,7 +71,11 @@ public final class DirectRead extends Struct {
         return this;
     }
 
-    /** The bytes of its transaction index; without them for readers of uncommitted data. */
+    /**
+     * The bytes of its transaction index; without them for readers of uncommitted data. A segment
+     * that has none is told to readers of committed data by {@code txnIndex(new Room(0), 0)}: the
+     * next segments may still have aborted transactions of the range.
+     */
     public synchronized DirectRead txnIndex(Room index, long indexSizeBytes) {
         MemorySegment entries = index.part(0, indexSizeBytes);
         request.set(ADDRESS, at("transaction_index"), entries);

@@ -197,8 +197,12 @@ class TierTest {
         assertTrue(read.txnIndex(transactions, 34).plan(60, 99, 1));
         assertEquals(1, read.abortedCount());
         assertTrue(read.hasMoreAborted());
+        assertTrue(read.txnIndex(new Room(0), 0).plan(60, 99, 1));
+        assertEquals(0, read.abortedCount());
+        assertTrue(read.hasMoreAborted(), "the segment has none, the next ones may");
         assertTrue(read.withoutTxnIndex().plan(60, 99, 1));
         assertEquals(0, read.abortedCount());
+        assertFalse(read.hasMoreAborted());
         assertThrows(IndexOutOfBoundsException.class, () -> read.abortedFirstOffset(0));
         // Kafka takes the versions up to 255.
         transactions.memory().set(JAVA_BYTE, 0, (byte) 1);

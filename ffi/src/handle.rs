@@ -11,8 +11,13 @@ const DEAD: u64 = 0x6465_6164_7369_6c74;
 
 /// A kind of object.
 pub trait Object: Sync {
-    /// What an object of this kind begins with.
+    /// What says that an object is of this kind.
     const MAGIC: u64;
+
+    /// Whether a call that panicked had it in hand without its pointer.
+    fn is_poisoned(&self) -> bool {
+        false
+    }
 }
 
 /// An object of the caller's. Whatever its kind, it begins with its magic: a pointer to another
@@ -44,7 +49,7 @@ impl<T: Object> Handle<T> {
     pub unsafe fn get<'a>(handle: *const Handle<T>) -> Outcome<&'a T> {
         // SAFETY: the caller's promise.
         let handle = unsafe { Self::look(handle)? };
-        if handle.is_poisoned.load(Ordering::Relaxed) {
+        if handle.is_poisoned.load(Ordering::Relaxed) || handle.object.is_poisoned() {
             let why = "an earlier call on the object met a fault of the library";
             return Err(Failure::Call(CLOSED, why));
         }

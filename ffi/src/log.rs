@@ -3,6 +3,7 @@
 use std::ffi::c_char;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::dir::settings::{Layers, Resolver};
@@ -35,6 +36,7 @@ pub struct LogObject {
 /// A log of an engine, or one that was opened by itself.
 pub struct OpenLog {
     pub log: Arc<Log>,
+    is_poisoned: AtomicBool,
     /// Of one that was opened by itself. Dropped behind the log: then others may open it.
     claim: Option<Claim>,
 }
@@ -48,6 +50,15 @@ impl Deref for OpenLog {
 }
 
 impl OpenLog {
+    fn new(log: Arc<Log>, claim: Option<Claim>) -> Arc<Self> {
+        Arc::new(OpenLog { log, is_poisoned: AtomicBool::new(false), claim })
+    }
+
+    /// Has its object of no more use than to be closed, as an operation on it panicked.
+    pub fn poison(&self) {
+        self.is_poisoned.store(true, Ordering::Relaxed);
+    }
+
     fn stop(&self) -> Outcome<()> {
         let Some(claim) = &self.claim else {
             return Err(Failure::Call(CONFLICT, "an engine stops its logs itself"));
@@ -70,12 +81,16 @@ pub fn shrink(scratch: &mut AppendScratch) {
 
 impl Object for LogObject {
     const MAGIC: u64 = 0x7369_6c74_5f6c_6f67;
+
+    fn is_poisoned(&self) -> bool {
+        self.log.is_poisoned.load(Ordering::Relaxed)
+    }
 }
 
 impl LogObject {
     /// A log of an engine.
     pub fn of_engine(log: Arc<Log>) -> Self {
-        LogObject { log: Arc::new(OpenLog { log, claim: None }), scratch: Mutex::default() }
+        LogObject { log: OpenLog::new(log, None), scratch: Mutex::default() }
     }
 }
 
@@ -198,7 +213,7 @@ unsafe fn open(dir: &Path, options: &LogOptions) -> Outcome<LogObject> {
     let storage = disk(options.io)?;
     let claim = Some(Claim::take(dir)?);
     let log = Arc::new(Log::open(storage, dir, config, &open)?);
-    Ok(LogObject { log: Arc::new(OpenLog { log, claim }), scratch: Mutex::default() })
+    Ok(LogObject { log: OpenLog::new(log, claim), scratch: Mutex::default() })
 }
 
 /// See the header.

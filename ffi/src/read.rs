@@ -151,10 +151,22 @@ fn lease_at(lease: u64) -> *const RangeLease {
     std::ptr::with_exposed_provenance(usize::try_from(lease).unwrap_or(0))
 }
 
+/// Lets go of what a lease keeps open.
+///
+/// # Safety
+/// It is the number of a range that was told, and is used no more.
+pub unsafe fn release(lease: u64) {
+    // SAFETY: the caller's promise.
+    drop(unsafe { Arc::from_raw(lease_at(lease)) });
+}
+
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silt_range_is_intact(range: *const Range) -> i32 {
-    // SAFETY: the caller's struct, or NULL.
+    if !range.is_aligned() {
+        return 0;
+    }
+    // SAFETY: the caller's struct, which is aligned, or NULL.
     let Some(range) = (unsafe { range.as_ref() }) else { return 0 };
     // SAFETY: a lease that was given and not released.
     let Some(lease) = (unsafe { lease_at(range.lease).as_ref() }) else { return 0 };
@@ -173,7 +185,7 @@ pub unsafe extern "C" fn silt_leases_release(
         let leases = unsafe { items_of(leases, u64::from(count))? };
         for &lease in leases.iter().filter(|&&lease| lease != 0) {
             // SAFETY: it was given by `silt_locate` and is released once.
-            drop(unsafe { Arc::from_raw(lease_at(lease)) });
+            unsafe { release(lease) };
         }
         Ok(())
     };

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::log::{AppendAs, AppendRequest, AppendScratch, append_many};
@@ -17,7 +18,7 @@ use crate::handle::{Handle, Object, close, object_function, try_hold};
 use crate::log::{OpenLog, open_log, shrink};
 use crate::many::{append_as, overlapping};
 use crate::memory::{check_place, items_of, items_of_mut, u32_of, write_plain};
-use crate::read::{NOTHING, options, read, tell};
+use crate::read::{NOTHING, options, read, release, tell};
 use crate::types::{Append, Done, Fetch, Op};
 
 const APPEND: u32 = 1;
@@ -25,6 +26,9 @@ const READ: u32 = 2;
 const LOCATE: u32 = 3;
 const WARM: u32 = 4;
 const SYNC: u32 = 5;
+/// An operation that panics: what becomes of those beside it?
+#[cfg(feature = "test")]
+const PANIC: u32 = 1000;
 
 const FOLLOWER: u32 = 1;
 const FLUSH: u32 = 2;
@@ -170,12 +174,12 @@ object_function! {
             it.wait(timeout_ms)?;
         }
         let taken = it.take(slots.len());
-        // SAFETY: the caller's number.
-        unsafe { write_plain(count, u32_of(taken.len()))? };
+        let taken_count = u32_of(taken.len());
         // SAFETY: operations of the caller's, which it leaves alone until they are done.
         unsafe { run(taken, slots, &mut scratch) };
         shrink(&mut scratch);
-        Ok(())
+        // SAFETY: the caller's number.
+        unsafe { write_plain(count, taken_count) }
     }
 }
 
@@ -186,11 +190,31 @@ struct Running<'a> {
     done: &'a mut Done,
 }
 
-/// Runs operations in their order.
+/// Runs operations in their order. Where one panics no answer is given: what they all hold is let
+/// go of, and their logs are poisoned.
 ///
 /// # Safety
 /// The operations and their memory are as the header says.
 unsafe fn run(taken: Vec<Waiting>, slots: &mut [Done], scratch: &mut AppendScratch) {
+    // SAFETY: the caller's promise.
+    let mut running = unsafe { begin(taken, slots) };
+    let body = || {
+        // SAFETY: the caller's promise.
+        unsafe { run_all(&mut running, scratch) };
+    };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+        for one in &mut running {
+            one.abandon();
+        }
+        resume_unwind(panic);
+    }
+}
+
+/// Has every answer say that there is nothing yet.
+///
+/// # Safety
+/// That of [`run`].
+unsafe fn begin(taken: Vec<Waiting>, slots: &mut [Done]) -> Vec<Running<'_>> {
     let mut running: Vec<Running<'_>> = Vec::with_capacity(taken.len());
     for (Waiting { op: OpPointer(op), log }, done) in taken.into_iter().zip(slots) {
         // SAFETY: the caller's promise.
@@ -207,6 +231,12 @@ unsafe fn run(taken: Vec<Waiting>, slots: &mut [Done], scratch: &mut AppendScrat
         };
         running.push(Running { op, log, done });
     }
+    running
+}
+
+/// # Safety
+/// That of [`run`].
+unsafe fn run_all(running: &mut [Running<'_>], scratch: &mut AppendScratch) {
     for group in running.chunk_by_mut(|one, other| one.op.kind == APPEND && other.op.kind == APPEND)
     {
         match group {
@@ -235,8 +265,23 @@ impl Running<'_> {
 
     /// The log, which stays open until the operation has run.
     fn log(&mut self) -> Outcome<Arc<OpenLog>> {
-        let log = std::mem::replace(&mut self.log, invalid("the operation was run"))?;
-        log.upgrade().ok_or(Failure::Call(CLOSED, "the log was closed"))
+        let found = match &self.log {
+            Ok(log) => log.upgrade(),
+            Err(_) => std::mem::replace(&mut self.log, Ok(Weak::new()))?.upgrade(),
+        };
+        found.ok_or(Failure::Call(CLOSED, "the log was closed"))
+    }
+
+    /// Lets go of what a call that panicked had in hand.
+    fn abandon(&mut self) {
+        match std::mem::take(&mut self.done.range.lease) {
+            0 => {}
+            // SAFETY: nobody was told of it.
+            lease => unsafe { release(lease) },
+        }
+        if let Some(log) = self.log.as_ref().ok().and_then(Weak::upgrade) {
+            log.poison();
+        }
     }
 
     fn fetch(&self) -> Outcome<Fetch> {
@@ -285,6 +330,9 @@ impl Running<'_> {
                 Ok(())
             }
             SYNC => Ok(log.flush(true, self.op.now_ms)?),
+            #[cfg(feature = "test")]
+            #[expect(clippy::panic, reason = "it is asked to")]
+            PANIC => panic!("as it was asked to"),
             _ => invalid("kind is none of SILT_OP_"),
         }
     }

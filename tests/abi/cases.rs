@@ -202,13 +202,24 @@ impl Case<'_> {
         self.expect("without room", expected, &self.call(change, "&w->error"))
     }
 
-    /// A panic inside, after which an object is of no use.
+    /// A panic inside, after which an object is of no use, nor are logs that structs name.
     fn panic(&self) -> String {
-        let mut code = self.begin() + "    silt_test_panic_next();\n";
+        let mut code = self.begin();
+        let names_log = ["w->fetches", "w->items", "w->rebuilds"]
+            .iter()
+            .any(|name| self.line.arguments.iter().any(|(text, _)| text == name));
+        if names_log {
+            code += "    with_log(w);\n    w->rebuilds[0].log = w->log;\n";
+        }
+        code += "    silt_test_panic_next();\n";
         code += &self.expect("a panic inside", "SILT_E_BUG", &self.good());
         code += "    CHECK(strstr(w->error.message, \"as it was asked to\") != NULL);\n";
         if self.object().is_some() {
             code += &self.expect("behind a panic", "SILT_E_CLOSED", &self.good());
+        }
+        if names_log {
+            let call = "silt_log_offsets(w->log, &w->found_offsets.it, &w->error)";
+            code += &self.expect("the log behind a panic", "SILT_E_CLOSED", call);
         }
         code + "    end(w);\n"
     }

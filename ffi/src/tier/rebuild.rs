@@ -11,9 +11,10 @@ use engine::tier::{
 
 use super::record::read_record;
 use super::types::{Rebuild, RebuildOptions};
-use crate::error::{OK, Outcome, SiltError, Status, guard, invalid, status_of};
+use crate::error::{OK, Outcome, SiltError, Status, guard_or, invalid, status_of};
+use crate::handle::poison;
 use crate::log::{disk, open_log};
-use crate::memory::{items_of_mut, path, read_struct, text, threads_of, u32_of};
+use crate::memory::{items_of, items_of_mut, path, read_struct, text, threads_of, u32_of};
 
 /// `SILT_REBUILD_RETRYABLE`.
 const RETRYABLE: u32 = 1;
@@ -140,6 +141,18 @@ unsafe fn rebuild(
     Ok(())
 }
 
+/// Poisons the logs of items that a call panicked on.
+///
+/// # Safety
+/// The items are as the header says.
+unsafe fn poison_rebuilds(items: *const Rebuild, count: u32) {
+    // SAFETY: the caller's array.
+    for item in unsafe { items_of(items, u64::from(count)) }.into_iter().flatten() {
+        // SAFETY: an object of the caller's, or NULL.
+        unsafe { poison(item.log) };
+    }
+}
+
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silt_tier_rebuild(
@@ -159,6 +172,8 @@ pub unsafe extern "C" fn silt_tier_rebuild(
         // SAFETY: what the items point to.
         unsafe { rebuild(items, statuses, &options) }
     };
+    // SAFETY: the caller's items.
+    let poison = || unsafe { poison_rebuilds(items, count) };
     // SAFETY: a struct of the header, or NULL.
-    unsafe { guard(err, body) }
+    unsafe { guard_or(err, poison, body) }
 }

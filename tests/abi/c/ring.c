@@ -288,6 +288,44 @@ static void wakes_whoever_polls(void) {
     silt_ring_close(shared);
 }
 
+/* What the library of tests has beside the operations of the header. */
+enum { OP_PANIC = 1000 };
+
+/* What had nothing to do with a fault but that it was polled together with it. */
+static void ends_all_that_a_fault_had_in_hand(void) {
+    silt_ring_t *ring = NULL;
+    EXPECT(SILT_OK, silt_ring_new(&ring, NULL));
+    silt_log_t *appended = open_log("appended-0"), *faulty = open_log("faulty-0");
+    silt_log_t *waiting = open_log("waiting-0");
+    unsigned char bytes[256];
+    silt_op_t ops[4];
+    ops[0] = op_of(1, SILT_OP_APPEND, appended);
+    ops[0].bytes = bytes;
+    ops[0].size_bytes = make_batch(bytes, 0, 1000, -1, 0, 40);
+    ops[1] = op_of(2, SILT_OP_LOCATE, appended);
+    ops[1].max_bytes = 1 << 20;
+    ops[2] = op_of(3, OP_PANIC, faulty);
+    ops[3] = op_of(4, SILT_OP_SYNC, waiting);
+    EXPECT(SILT_OK, silt_ring_submit(ring, ops, 4, NULL));
+
+    silt_done_t done[3];
+    uint32_t count = 77;
+    silt_error_t error = SILT_ERROR_INIT;
+    EXPECT(SILT_E_BUG, silt_ring_poll(ring, done, 3, 0, &count, &error));
+    CHECK(strstr(error.message, "as it was asked to") != NULL && count == 77);
+    silt_offsets_t offsets = SILT_OFFSETS_INIT;
+    EXPECT(SILT_E_CLOSED, silt_log_offsets(appended, &offsets, NULL));
+    EXPECT(SILT_E_CLOSED, silt_log_stop(appended, NULL));
+    EXPECT(SILT_E_CLOSED, silt_log_offsets(faulty, &offsets, NULL));
+    EXPECT(SILT_OK, silt_log_offsets(waiting, &offsets, NULL));
+    EXPECT(SILT_E_CLOSED, silt_ring_poll(ring, done, 3, 0, &count, NULL));
+    silt_ring_close(ring);
+    silt_log_close(appended);
+    silt_log_close(faulty);
+    EXPECT(SILT_OK, silt_log_stop(waiting, NULL));
+    silt_log_close(waiting);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     home = argv[1];
@@ -297,6 +335,7 @@ int main(int argc, char **argv) {
     tells_what_is_wrong();
     appends_verified_transactions();
     wakes_whoever_polls();
+    ends_all_that_a_fault_had_in_hand();
     puts("ok");
     return 0;
 }

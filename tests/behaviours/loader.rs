@@ -56,6 +56,29 @@ fn indexes_after_an_unclean_stop_are_those_before_it() {
 }
 
 #[test]
+fn leader_epochs_that_a_clean_stop_left_unreadable_are_made_anew_from_the_batches() {
+    // See docs/COMPATIBILITY.md: Kafka takes the directory offline, or goes on without them.
+    for spoilt in [None, Some(&b""[..]), Some(b"0\n2\n0 0\n"), Some(b"?")] {
+        let mut log = TestLog::with(|config| config.segment_bytes = 300);
+        for epoch in [0, 0, 3, 3, 7] {
+            log.try_lead(&records(1).value_bytes(100), epoch).unwrap();
+        }
+        log.log().close().unwrap();
+        let (epochs, kept) = (log.epochs(), log.file("leader-epoch-checkpoint"));
+        assert_eq!(epochs, [(0, 0), (3, 2), (7, 4)]);
+        let path = Path::new(DIR).join("leader-epoch-checkpoint");
+        log.disk.remove_file(&path).unwrap();
+        if let Some(bytes) = spoilt {
+            log.disk.open(&path, OpenMode::CreateNew).unwrap().write_at(bytes, 0).unwrap();
+        }
+        log.open_with(|options| options.clean_shutdown = true);
+        assert_eq!(log.epochs(), epochs, "{spoilt:?}");
+        assert_eq!(log.file("leader-epoch-checkpoint"), kept, "{spoilt:?}");
+        assert_eq!(log.try_lead(&records(1), 7).unwrap().first_offset, Some(5));
+    }
+}
+
+#[test]
 fn lost_and_broken_indexes_are_made_anew_after_an_unclean_stop() {
     // spec: behaviours LD-015, LD-016
     for bytes in [None, Some(b"  ".to_vec())] {

@@ -161,7 +161,21 @@ fn load_trusted(folder: &Folder, options: &OpenOptions) -> Result<Option<Loaded>
     let (_, list, end) = &loaded;
     // spec: segments 5. A log that ends before its start begins anew.
     let is_sound = list.is_empty() || *end >= options.log_start_offset;
-    Ok(is_sound.then_some(loaded))
+    let has_batches = list.iter().any(|segment| segment.size_bytes() > 0);
+    // Epochs that were lost are in the batches.
+    let is_known = is_sound && (!has_batches || read_epochs(folder)?.is_some());
+    Ok(is_known.then_some(loaded))
+}
+
+/// The leader epochs as their file has them; `None` when it is missing, empty, or cannot be
+/// understood.
+fn read_epochs(folder: &Folder) -> Result<Option<LeaderEpochs>> {
+    match folder.storage().read(&folder.path().join(EPOCH_FILE), EPOCH_BYTES_MAX) {
+        Ok(bytes) if bytes.is_empty() => Ok(None),
+        Ok(bytes) => Ok(LeaderEpochs::parse(&bytes).ok()),
+        Err(error) if matches!(error.kind(), Kind::NotFound | Kind::Limit) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn load(folder: &Folder, inventory: Inventory) -> Result<Loaded> {

@@ -93,7 +93,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::io::{SimDisk, Storage};
+    use crate::io::{OpenMode, SimDisk, Storage};
     use crate::log::columns::UNKNOWN_TIMESTAMP_MS;
     use crate::log::inventory::EPOCH_FILE;
     use crate::log::{LogConfig, OpenOptions};
@@ -184,7 +184,11 @@ mod tests {
         segment(&log, 5);
         assert_eq!(count(&log), (1, NotEligible::Active));
         log.close().unwrap();
-        disk.remove_file(&Path::new("/orders-0").join(EPOCH_FILE)).unwrap();
+        // As Kafka leaves it when all epochs were cut off.
+        let path = Path::new("/orders-0").join(EPOCH_FILE);
+        disk.remove_file(&path).unwrap();
+        let file = disk.open(&path, OpenMode::CreateNew).unwrap();
+        file.write_at(b"0\n0\n", 0).unwrap();
         let log = open(&disk);
         log.update_high_watermark(1).unwrap();
         assert_eq!(count(&log), (0, NotEligible::OutsideLineage));

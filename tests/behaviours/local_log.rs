@@ -139,7 +139,7 @@ fn a_closed_log_takes_and_gives_nothing_but_keeps_its_leases() {
     };
     let lease = log.log().locate(0, &options).unwrap().range.unwrap();
     log.log().close().unwrap();
-    assert_eq!(log.log().close().unwrap_err().kind(), Kind::Closed);
+    log.log().close().unwrap();
     let refused = log.try_lead(&records(1), 0).unwrap_err();
     assert_eq!(siltstone::Error::from(refused).kind(), Kind::Closed);
     assert_eq!(log.try_read(0, 10, Isolation::LogEnd).unwrap_err().kind(), Kind::Closed);

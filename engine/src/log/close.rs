@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 use super::flush::FlushWork;
 use super::log::{Log, Writer};
 use super::seat::Seat;
-use crate::error::Result;
+use crate::error::{Kind, Result};
 
 impl Log {
     /// Closes the log: files get the form that they have at rest, a snapshot is taken, everything
-    /// is made durable. Readers are turned away from now on; leases stay good.
+    /// is made durable. Readers are turned away from now on; leases stay good. A log that is closed
+    /// may be closed again.
     ///
     /// # Errors
     /// The first thing that failed; the log is closed all the same, as after a crash.
@@ -18,7 +19,14 @@ impl Log {
         self.pause_compaction();
         // What a compaction could not complete the next start does.
         let _ = self.complete_replacement();
-        let seat = self.take_seat_anyway().inspect_err(|_| self.resume_compaction())?;
+        let seat = match self.take_seat_anyway() {
+            Ok(seat) => seat,
+            Err(error) if error.kind() == Kind::Closed => return Ok(()),
+            Err(error) => {
+                self.resume_compaction();
+                return Err(error);
+            }
+        };
         let Some((work, now_ms)) = self.close_from(seat)? else { return Ok(()) };
         let outcome = self.sync(&work);
         self.complete_flush(&work, outcome, now_ms)
@@ -34,8 +42,11 @@ impl Log {
         self.check_no_look()?;
         self.pause_compaction();
         let _ = self.complete_replacement();
-        let seat = self.wait_for_seat()?;
-        self.close_from(seat)
+        match self.wait_for_seat() {
+            Ok(seat) => self.close_from(seat),
+            Err(error) if error.kind() == Kind::Closed => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn close_from(&self, mut seat: Seat<'_>) -> Result<Option<(FlushWork, i64)>> {

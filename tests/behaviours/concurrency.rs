@@ -73,13 +73,15 @@ fn one_that_appends_is_never_turned_away_by_what_goes_on_beside_it() {
             }
         }
     };
-    let acts: [&(dyn Fn() -> siltstone::Result<()> + Sync); 6] = [
+    let verify = || log.start_verification(77, 0, 0, true, NOW_MS);
+    let acts: [&(dyn Fn() -> siltstone::Result<()> + Sync); 7] = [
         &|| log.with_producers(|state| state.producers().count()).map(drop),
         &|| log.update_high_watermark(log.log_end_offset()).map(drop),
         &|| log.maybe_increment_log_start_offset(log.high_watermark() / 2).map(drop),
         &|| log.delete_old_segments(NOW_MS).map(drop),
         &|| log.remove_expired_producers(NOW_MS),
         &|| log.first_unstable_offset().map(drop),
+        &|| verify().map(drop).map_err(Into::into),
     ];
     std::thread::scope(|scope| {
         for act in acts {

@@ -145,6 +145,20 @@ fn retention_by_time_leaves_one_segment() {
 }
 
 #[test]
+fn as_many_records_as_flush_messages_says_are_made_durable_when_work_is_due() {
+    // spec: segments 6.5
+    let mut node = TestNode::new(1);
+    node.config.flush_messages = 3;
+    let log = node.log("kafka");
+    for (count, durable) in [(1, 0), (1, 0), (1, 3), (1, 3), (4, 8)] {
+        node.append(&log, &records(count));
+        node.now_ms += 1;
+        node.run_due();
+        assert_eq!(log.recovery_point(), durable, "{}", log.log_end_offset());
+    }
+}
+
+#[test]
 fn retention_by_size_keeps_what_fits() {
     // spec: behaviours MG-010
     let mut node = TestNode::new(1);

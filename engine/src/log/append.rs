@@ -353,7 +353,8 @@ impl Log {
         }
     }
 
-    fn flush_is_due(&self) -> bool {
+    /// Whether as many records wait to be made durable as `flush.messages` lets.
+    pub(crate) fn flush_is_due(&self) -> bool {
         let flush_messages = self.config.load().flush_messages;
         flush_messages < i64::MAX
             && self.log_end_offset().saturating_sub(self.recovery_point()) >= flush_messages

@@ -194,7 +194,7 @@ impl Log {
         supports_epoch_bump: bool,
         now_ms: i64,
     ) -> Result<VerificationGuard, AppendError> {
-        let mut seat = self.take_seat()?;
+        let mut seat = self.wait_to_write()?;
         let producers = &mut seat.writer()?.producers;
         producers
             .start_verification(producer_id, sequence, epoch, supports_epoch_bump, now_ms)

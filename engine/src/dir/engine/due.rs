@@ -3,7 +3,7 @@
 //!
 //! | work | when |
 //! |---|---|
-//! | flush | a log was rolled, or by `flush.ms`; all logs of a directory at once |
+//! | flush | a log was rolled, or by `flush.ms` and `flush.messages`; all logs of a directory at once |
 //! | delete files | `file.delete.delay.ms` after they left their log |
 //! | delete folders | a while after their logs were deleted |
 //! | retention | every few minutes; compacted logs are the cleaner's |
@@ -293,12 +293,12 @@ fn is_later(at: &AtomicI64, now_ms: i64) -> bool {
 }
 
 /// Up to where a log is to be made durable now, if it is: what lies before its active segment, and
-/// by `flush.ms` all of it.
+/// by `flush.ms` or `flush.messages` all of it.
 fn flush_end(log: &Log, now_ms: i64) -> Option<i64> {
     if log.is_failed() {
         return None;
     }
-    if log.next_flush_ms().is_some_and(|due_ms| due_ms <= now_ms) {
+    if log.flush_is_due() || log.next_flush_ms().is_some_and(|due_ms| due_ms <= now_ms) {
         return Some(log.log_end_offset());
     }
     // spec: segments 6.5

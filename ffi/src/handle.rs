@@ -20,10 +20,16 @@ pub trait Object: Sync {
     }
 }
 
-/// An object of the caller's. Whatever its kind, it begins with its magic: a pointer to another
-/// kind is looked at there, too.
+/// Words at the front of memory that is free, where allocators keep their links: four in glibc.
+const LINKS: usize = 4;
+
+/// An object of the caller's. Whatever its kind, its magic is at the same place: a pointer to
+/// another kind is looked at there, too. It is behind what an allocator writes when the memory is
+/// given back, so that who uses an object after that is told, as long as nobody else has the
+/// memory.
 #[repr(C)]
 pub struct Handle<T> {
+    _links: [u64; LINKS],
     magic: AtomicU64,
     generation: u32,
     /// A call on it panicked: nothing but its end is to be expected of it.
@@ -35,6 +41,7 @@ impl<T: Object> Handle<T> {
     /// Makes the pointer that the caller gets.
     pub fn give(object: T) -> *mut Handle<T> {
         Box::into_raw(Box::new(Handle {
+            _links: [0; LINKS],
             magic: AtomicU64::new(T::MAGIC),
             generation: fork::watch(),
             is_poisoned: AtomicBool::new(false),
@@ -87,7 +94,10 @@ impl<T: Object> Handle<T> {
     pub unsafe fn close(handle: *mut Handle<T>) {
         // SAFETY: the caller's promise.
         let Ok(found) = (unsafe { Self::look(handle) }) else { return };
-        found.magic.store(DEAD, Ordering::Relaxed);
+        if found.magic.swap(DEAD, Ordering::Relaxed) != T::MAGIC {
+            // Another thread is closing it, against the manual.
+            return;
+        }
         // SAFETY: it came from `give`, and is not used again.
         drop(unsafe { Box::from_raw(handle) });
     }

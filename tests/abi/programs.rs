@@ -183,6 +183,12 @@ fn directories_at_rest_are_looked_at_and_repaired() {
     Program::from_file("dir.c", &[]).run_in_a_directory();
 }
 
+// Not under the tools of sanitizers.rs, which see what is wrong with it.
+#[test]
+fn what_is_used_after_its_end_is_told() {
+    Program::from_file("closed.c", &[]).run_in_a_directory();
+}
+
 #[test]
 fn one_appends_and_many_read() {
     Program::from_file("threads.c", &[]).run_in_a_directory();

@@ -3,7 +3,8 @@
 //!
 //! Needs a JDK (22 or newer) and Maven, which fetches what it builds with. `SILTSTONE_CONFORMANCE`
 //! says whether what is missing is a failure: see tests/conformance. `SILTSTONE_JVM_ROUNDS` makes
-//! as many rounds of random calls and nothing else, beginning with `SILTSTONE_PROPERTY_SEED`.
+//! as many rounds of random calls and nothing else, beginning with `SILTSTONE_PROPERTY_SEED`;
+//! `SILT_TRIES` looks as often at files that another process tears, and does nothing else.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,9 @@ use siltstone_tests::tool::{build_library, needed, run_command};
 
 /// The first version whose foreign-function interface is final.
 const VERSION_MIN: u32 = 22;
+
+/// The tests whose files another process tears.
+const TORN: &str = "TruncatedFilesTest,IndexTest#anIndexIsLookedUpWhile*";
 
 /// Where distributions put their JDKs.
 const JDKS: &str = "/usr/lib/jvm";
@@ -64,10 +68,15 @@ fn maven_builds_the_binding_and_its_tests_pass() {
         maven.arg("-Dtest=RandomCallsTest").arg(format!("-Dsiltstone.rounds={rounds}"));
         maven.arg(format!("-Dsiltstone.seed={seed}")).arg("-Dsiltstone.testLimitSeconds=0");
     }
+    let tries = std::env::var("SILT_TRIES").ok();
+    if let Some(tries) = &tries {
+        maven.arg(format!("-Dtest={TORN}")).arg(format!("-Dsiltstone.tries={tries}"));
+        maven.arg("-Dsiltstone.testLimitSeconds=0");
+    }
     let output = maven.output().expect("Maven ran before");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
-    if rounds.is_none() {
+    if rounds.is_none() && tries.is_none() {
         jars_are_all_that_a_host_needs(&jdk, &target);
     }
 }

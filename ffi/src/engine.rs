@@ -25,7 +25,8 @@ use crate::memory::{
     u32_of, write_if_wanted, write_plain, write_struct, write_text,
 };
 use crate::types::{
-    Config, EngineOptions as COptions, EngineStats, NewLog as CNewLog, Partition, TopicConfig, Work,
+    Config, EngineOptions as COptions, EnginePartition, EngineStats, NewLog as CNewLog,
+    TopicConfig, Work,
 };
 
 /// What is behind a `silt_engine_t`.
@@ -331,10 +332,10 @@ engine_function! {
 }
 
 engine_function! {
-    fn silt_engine_partitions(out: *mut Partition, capacity: u32, count: *mut u32) |it| {
+    fn silt_engine_partitions(out: *mut EnginePartition, capacity: u32, count: *mut u32) |it| {
         let logs = it.engine.logs();
         let items = logs.iter().map(|(topic, partition, _)| {
-            let mut told = Partition { topic: [0; 252], partition: *partition };
+            let mut told = EnginePartition { topic: [0; 252], partition: *partition };
             write_text(&mut told.topic, format_args!("{topic}"));
             told
         });

@@ -363,7 +363,7 @@ c_structs! {
     }
 
     /// `silt_engine_partition_t`.
-    "silt_engine_partition_t" Partition {
+    "silt_engine_partition_t" EnginePartition {
         topic: [u8; 252],
         partition: i32,
     }

@@ -9,7 +9,7 @@ use siltstone_tests::sources::root;
 
 use crate::programs::{Program, library};
 
-/// The structs, fields and functions of the released interface; see docs/ABI.md.
+/// The structs, fields, functions and constants of the released interface; see docs/ABI.md.
 const ABI: &str = include_str!("../../ffi/siltstone.abi");
 
 pub fn header() -> String {
@@ -38,6 +38,33 @@ fn functions(header: &str) -> BTreeSet<String> {
     names.collect()
 }
 
+/// The functions as the header declares them, in a line each, without the names of parameters.
+fn declarations(header: &str) -> BTreeSet<String> {
+    let declarations = header.split("SILT_API ").skip(1);
+    let lines = declarations.filter_map(|declaration| {
+        let (head, rest) = declaration.split_once('(')?;
+        let parameters = rest.split_once(')')?.0.split(',').map(|parameter| {
+            let folded = parameter.split_whitespace().collect::<Vec<_>>().join(" ");
+            match folded.rfind([' ', '*']) {
+                Some(at) => folded[..=at].trim_end().to_owned(),
+                // There is none.
+                None => folded,
+            }
+        });
+        let parameters = parameters.collect::<Vec<_>>().join(", ");
+        head.contains("silt_").then(|| format!("{head}({parameters})"))
+    });
+    lines.collect()
+}
+
+/// The names of constants: enumerators, and numbers that are none.
+fn constants(header: &str) -> Vec<&str> {
+    let bodies = header.split("enum {").skip(1).filter_map(|it| it.split_once('}'));
+    let names = bodies.flat_map(|(body, _)| body.split(','));
+    let names = names.filter_map(|it| it.trim().split(' ').next()).filter(|it| !it.is_empty());
+    names.chain(["SILT_NO_PARTITION"]).collect()
+}
+
 /// The structs that the header defines, each with its fields.
 fn structs(header: &str) -> Vec<(String, Vec<String>)> {
     let mut structs = Vec::new();
@@ -59,8 +86,8 @@ fn structs(header: &str) -> Vec<(String, Vec<String>)> {
     structs
 }
 
-/// A program that prints the layouts as a C compiler has them.
-fn probe(structs: &[(String, Vec<String>)]) -> String {
+/// A program that prints layouts and constants as a C compiler has them.
+fn probe(structs: &[(String, Vec<String>)], constants: &[&str]) -> String {
     let mut code = String::from("#include <siltstone.h>\n#include <stdio.h>\nint main(void) {\n");
     for (name, fields) in structs {
         code += &format!("printf(\"{name} %u\\n\", (unsigned)sizeof({name}));\n");
@@ -69,6 +96,9 @@ fn probe(structs: &[(String, Vec<String>)]) -> String {
                 "printf(\"{name}.{field} %u\\n\", (unsigned)offsetof({name}, {field}));\n"
             );
         }
+    }
+    for name in constants {
+        code += &format!("printf(\"{name} = %lld\\n\", (long long){name});\n");
     }
     code + "return 0;\n}\n"
 }
@@ -115,7 +145,7 @@ fn strict_compilers_take_the_header_alone_and_twice() {
 fn structs_of_the_header_lie_as_the_library_has_them() {
     let structs = structs(&without_comments(&header()));
     assert!(structs.len() > 10);
-    let seen = Program::from_text("probe", &probe(&structs)).run(&[]);
+    let seen = Program::from_text("probe", &probe(&structs, &[])).run(&[]);
     let code = "#include <stdio.h>\nconst char *silt_test_layouts(void);\n\
                 int main(void) { puts(silt_test_layouts()); return 0; }\n";
     let told = Program::from_text("layouts", code).run(&[]);
@@ -137,14 +167,15 @@ fn the_library_exports_the_functions_of_the_header_and_nothing_else() {
 #[test]
 fn the_interface_has_only_grown() {
     let plain = without_comments(&header());
-    let layouts = Program::from_text("probe", &probe(&structs(&plain))).run(&[]);
-    let functions = functions(&plain);
-    let now: BTreeSet<&str> = layouts.lines().chain(functions.iter().map(String::as_str)).collect();
+    let numbers = probe(&structs(&plain), &constants(&plain));
+    let numbers = Program::from_text("probe", &numbers).run(&[]);
+    let functions = declarations(&plain);
+    let now: BTreeSet<&str> = numbers.lines().chain(functions.iter().map(String::as_str)).collect();
     let released: BTreeSet<&str> = ABI.lines().filter(|line| !line.starts_with('#')).collect();
     // A struct may have become larger: its fields stay where they are.
-    let is_size = |line: &&str| line.contains(' ') && !line.contains('.');
+    let is_size = |line: &&str| !line.contains(['.', '(', '=']);
     let lost: Vec<_> = released.difference(&now).filter(|line| !is_size(line)).collect();
-    assert!(lost.is_empty(), "gone or moved: {lost:?}");
+    assert!(lost.is_empty(), "gone, moved or changed: {lost:#?}");
     let new: Vec<_> = now.difference(&released).collect();
     assert!(new.is_empty(), "not yet in ffi/siltstone.abi: {new:#?}");
 }

@@ -8,4 +8,5 @@ mod header;
 mod packaging;
 mod programs;
 mod sanitizers;
+mod signatures;
 mod table;

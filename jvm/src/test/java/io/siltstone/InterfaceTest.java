@@ -26,6 +26,7 @@ class InterfaceTest {
     private static final Path ROOT = Path.of(System.getProperty("siltstone.root"));
     private static final Pattern DECLARATION =
             Pattern.compile("SILT_API ([^(]*?)(silt_\\w+)\\(([^)]*)\\);", Pattern.DOTALL);
+    private static final Pattern FUNCTION = Pattern.compile("^[^#]*\\b(silt_\\w+)\\(");
     private static final Pattern CONSTANT =
             Pattern.compile("\\bSILT_([A-Z0-9_]+) = (-?[0-9]+)\\b");
     private static final Set<String> OBJECTS = Set.of("silt_log_t", "silt_index_t",
@@ -46,9 +47,12 @@ class InterfaceTest {
     private static Map<String, String> released() throws IOException {
         Map<String, String> released = new TreeMap<>();
         for (String line : Files.readAllLines(ROOT.resolve("ffi/siltstone.abi"))) {
-            if (!line.startsWith("#")) {
+            Matcher function = FUNCTION.matcher(line);
+            if (function.find()) {
+                released.put(function.group(1), "");
+            } else if (!line.startsWith("#") && !line.contains("=")) {
                 String[] words = line.split(" ");
-                released.put(words[0], words.length == 1 ? "" : words[1]);
+                released.put(words[0], words[1]);
             }
         }
         return released;

@@ -170,6 +170,10 @@ impl File for RemoteFile {
         refused(&self.path)
     }
 
+    fn reserve(&self, _size_bytes: u64) -> Result<()> {
+        refused(&self.path)
+    }
+
     fn set_owner(&self, _like: &Metadata) -> Result<()> {
         refused(&self.path)
     }

@@ -14,6 +14,7 @@ mod loader;
 mod local_log;
 mod manager;
 mod many;
+mod preallocation;
 mod ranges;
 mod replication;
 mod segments;

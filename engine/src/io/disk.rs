@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid,
+    AtFlags, Dir, FallocateFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps,
+    UTIME_OMIT, Uid,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -242,6 +243,14 @@ impl File for DiskFile {
     fn set_size(&self, size_bytes: u64) -> Result<()> {
         retry_on_intr(|| rustix::fs::ftruncate(&self.descriptor, size_bytes))
             .map_err(|e| Error::io("set size of", &self.path, e.into()))
+    }
+
+    fn reserve(&self, size_bytes: u64) -> Result<()> {
+        let flags = FallocateFlags::KEEP_SIZE;
+        match retry_on_intr(|| rustix::fs::fallocate(&self.descriptor, flags, 0, size_bytes)) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            outcome => outcome.map_err(|e| Error::io("reserve room for", &self.path, e.into())),
+        }
     }
 
     fn set_owner(&self, like: &Metadata) -> Result<()> {

@@ -245,6 +245,10 @@ impl File for RingFile {
         self.file.set_size(size_bytes)
     }
 
+    fn reserve(&self, size_bytes: u64) -> Result<()> {
+        self.file.reserve(size_bytes)
+    }
+
     fn set_owner(&self, like: &Metadata) -> Result<()> {
         self.file.set_owner(like)
     }

@@ -22,6 +22,9 @@ pub struct LogConfig {
     pub segment_index_bytes: u32,
     /// `index.interval.bytes`.
     pub index_interval_bytes: u32,
+    /// `preallocate`: room for a segment is reserved on the disk when it is begun, and what it
+    /// did not need goes back when it is finished.
+    pub preallocate: bool,
     /// `flush.messages`.
     pub flush_messages: i64,
     /// `flush.ms`.
@@ -74,6 +77,7 @@ impl Default for LogConfig {
             segment_jitter_ms: 0,
             segment_index_bytes: 10_485_760,
             index_interval_bytes: 4096,
+            preallocate: false,
             flush_messages: i64::MAX,
             flush_ms: i64::MAX,
             retention_bytes: -1,
@@ -108,6 +112,7 @@ impl LogConfig {
             segment_jitter_ms: self.segment_jitter_ms,
             index_bytes: self.segment_index_bytes,
             index_interval_bytes: self.index_interval_bytes,
+            preallocate: self.preallocate,
         }
     }
 

@@ -30,6 +30,8 @@ pub struct SegmentSettings {
     pub index_bytes: u32,
     /// `index.interval.bytes`.
     pub index_interval_bytes: u32,
+    /// `preallocate`: whether room for all of it is reserved on the disk when it is made.
+    pub preallocate: bool,
 }
 
 /// What is to be appended, for the question whether the segment must be rolled first.
@@ -62,6 +64,8 @@ pub struct ActiveSegment {
     pub(super) txn_last_offset: Option<i64>,
     /// A write failed and may have left bytes behind the end.
     pub(super) is_dirty_behind: bool,
+    /// There may be room reserved behind the end.
+    is_reserved: bool,
 }
 
 impl ActiveSegment {
@@ -84,6 +88,13 @@ impl ActiveSegment {
             }
             other => other?,
         };
+        if settings.preallocate
+            && let Err(error) = log.reserve(u64::from(settings.segment_bytes))
+        {
+            // A segment that nobody writes to must not be found behind the one that goes on.
+            remove_if_there(folder, &path)?;
+            return Err(error);
+        }
         let segment = Arc::new(LogSegment::new(base_offset, 0));
         segment.begin_writing();
         let handles = SegmentHandles::new(&segment, log.into(), folder.open_files());
@@ -139,6 +150,7 @@ impl ActiveSegment {
             txn_count: 0,
             txn_last_offset: None,
             is_dirty_behind: false,
+            is_reserved: settings.preallocate,
         }
     }
 
@@ -271,7 +283,7 @@ impl ActiveSegment {
         // spec: segments 3.7
         self.cut_what_failed(folder)?;
         let handles = self.segment.handles(folder)?;
-        if handles.log().metadata()?.size_bytes != self.size_bytes() {
+        if self.is_reserved || handles.log().metadata()?.size_bytes != self.size_bytes() {
             handles.log().set_size(self.size_bytes())?;
         }
         let known = self.segment.known_max_timestamp();

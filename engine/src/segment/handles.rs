@@ -263,6 +263,7 @@ mod tests {
             segment_jitter_ms: 0,
             index_bytes: 100,
             index_interval_bytes: 10,
+            preallocate: false,
         };
         let mut active = ActiveSegment::create(&folder, 0, &settings, 0).unwrap();
         active.touch_indexes(&folder, &settings).unwrap();

@@ -20,6 +20,7 @@ const SETTINGS: SegmentSettings = SegmentSettings {
     segment_jitter_ms: 0,
     index_bytes: 1000,
     index_interval_bytes: 10,
+    preallocate: false,
 };
 
 fn folder() -> Folder {

@@ -191,6 +191,7 @@ impl TopicSettings {
             segment_jitter_ms: self.segment_jitter_ms,
             segment_index_bytes: self.segment_index_bytes,
             index_interval_bytes: self.index_interval_bytes,
+            preallocate: self.preallocate,
             flush_messages: self.flush_messages,
             flush_ms: self.flush_ms,
             retention_bytes: self.retention_bytes,

@@ -107,6 +107,12 @@ impl File for SimFile {
         self.disk.operate(labels, &self.path, act, |_| ())
     }
 
+    fn reserve(&self, _size_bytes: u64) -> Result<()> {
+        self.disk.plain(Sort::Change, "reserve room for", &self.path, |state| {
+            state.tree.body_mut(self.id).map(drop)
+        })
+    }
+
     fn set_owner(&self, like: &Metadata) -> Result<()> {
         let Metadata { mode, owner, group, .. } = *like;
         self.disk.plain(Sort::Change, "change owner", &self.path, |state| {

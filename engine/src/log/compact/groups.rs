@@ -102,6 +102,7 @@ mod tests {
             segment_jitter_ms: 0,
             index_bytes,
             index_interval_bytes: 1,
+            preallocate: false,
         }
     }
 

@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use siltstone::io::{OpenMode, SimDisk, Storage};
-use siltstone::log::{LogConfig, OpenOptions};
-use siltstone::record::validate::Batches;
+use siltstone::log::{LeaderAppend, LogConfig, OpenOptions};
+use siltstone::record::builder::{BatchOptions, write_end_marker};
+use siltstone::record::control::EndMarker;
+use siltstone::record::validate::{AppendOrigin, Batches};
+use siltstone::state::Snapshot;
 use siltstone_tests::live::{DIR, NOW_MS, TestBatch, TestLog, records};
 use siltstone_tests::logs::{LogBuilder, log_name};
 
@@ -105,7 +108,11 @@ fn lost_and_broken_indexes_are_made_anew_after_an_unclean_stop() {
             let found = log.log().offset_for_timestamp(NOW_MS + offset * 10).unwrap();
             assert_eq!(found.map(|found| found.offset), Some(offset));
         }
-        assert!(log.file("00000000000000000000.index").is_some_and(|bytes| !bytes.is_empty()));
+        let indexes: Vec<_> = log.files().into_iter().filter(|it| it.ends_with("index")).collect();
+        assert_eq!(indexes.len(), 2 * log.bases().len());
+        for name in indexes {
+            assert!(log.file(&name).is_some_and(|bytes| !bytes.is_empty()), "{name}");
+        }
     }
 }
 
@@ -159,6 +166,9 @@ fn offsets_too_far_from_the_base_begin_a_segment() {
     assert_eq!(log.snapshots(), [2_147_483_649]);
     log.reopen();
     assert_eq!(log.log().log_end_offset(), 2_147_483_652);
+    for base in log.bases() {
+        assert_eq!(log.read(base).place.segment_base_offset, base);
+    }
     let log = TestLog::new();
     let message = |offset: i64, count: i64, compressed: bool| {
         use siltstone::record::codec::{Codec, Compressor};
@@ -192,6 +202,8 @@ fn a_roll_that_was_flushed_is_there_after_a_crash() {
     assert_eq!((log.log().log_end_offset(), log.log().recovery_point()), (100, 100));
     let index = "00000000000000000100.index";
     assert!(log.file(index).is_some());
+    let entries = log.file("00000000000000000100.timeindex").unwrap();
+    assert!(entries.iter().all(|byte| *byte == 0), "no entry");
     let mut log = TestLog::new();
     for _ in 0..100 {
         log.lead(&records(1));
@@ -318,8 +330,69 @@ fn indexes_without_a_log_go() {
     log.lead(&records(1));
     let files = log.files();
     assert!(!files.iter().any(|file| file.starts_with("00000000000000000005")));
-    let name = "00000000000000000000.index";
-    assert_eq!(log.file(name).unwrap(), vec![0; 12_000], "at its full length");
+    for role in ["index", "timeindex"] {
+        let bytes = log.file(&format!("{:020}.{role}", 0)).unwrap();
+        assert_eq!(bytes, vec![0; 12_000], "{role} at its full length");
+    }
+}
+
+#[test]
+fn a_marker_of_an_older_coordinator_is_loaded_where_its_producer_was_forgotten() {
+    // spec: behaviours LD-009
+    let mut log = TestLog::new();
+    let marker = |coordinator_epoch, timestamp_ms| {
+        let options = BatchOptions {
+            leader_epoch: 0,
+            producer_id: 7,
+            producer_epoch: 0,
+            ..Default::default()
+        };
+        let marker = EndMarker { is_abort: true, coordinator_epoch, timestamp_ms };
+        let mut bytes = Vec::new();
+        write_end_marker(&options, &marker, &mut bytes).unwrap();
+        bytes
+    };
+    let end = |log: &mut TestLog, bytes| {
+        let origin = AppendOrigin::Coordinator;
+        let append = LeaderAppend {
+            origin,
+            transaction_version: Some(0),
+            ..LeaderAppend::client(0, log.now_ms)
+        };
+        log.try_append(bytes, append)
+    };
+    end(&mut log, marker(5, NOW_MS)).unwrap();
+    assert!(end(&mut log, marker(4, NOW_MS)).is_err(), "while the producer is known");
+    log.now_ms += i64::from(log.options.producers.producer_id_expiration_ms) + 1;
+    log.log().remove_expired_producers(log.now_ms).unwrap();
+    let last_ms = log.now_ms - 5;
+    end(&mut log, marker(4, last_ms)).unwrap();
+    log.log().close().unwrap();
+    log.options.now_ms = log.now_ms;
+    log.crash(0);
+    assert_eq!(log.log().log_end_offset(), 2);
+    log.log().close().unwrap();
+    let bytes = log.file(&format!("{:020}.snapshot", 2)).unwrap();
+    let known: Vec<_> = Snapshot::read(&bytes)
+        .unwrap()
+        .iter()
+        .map(|it| (it.producer_id, it.coordinator_epoch, it.last_timestamp))
+        .collect();
+    assert_eq!(known, [(7, 4, last_ms)]);
+}
+
+#[test]
+fn epochs_come_from_the_batches_of_a_segment_that_is_recovered() {
+    // spec: behaviours LS-037
+    let mut log = TestLog::new();
+    log.log().truncate_fully_and_start_at(104, None, NOW_MS).unwrap();
+    for (offset, epoch) in [(104, 0), (106, 1), (108, 1), (110, 2)] {
+        log.follow(&records(2).at(offset).epoch(epoch));
+    }
+    let path = Path::new(DIR).join("leader-epoch-checkpoint");
+    log.disk.put(&path, b"0\n0\n".to_vec(), None).unwrap();
+    log.crash(0);
+    assert_eq!(log.epochs(), [(0, 104), (1, 106), (2, 110)]);
 }
 
 #[test]
@@ -365,6 +438,11 @@ fn a_log_that_is_damaged_before_its_start_begins_anew() {
     let mut log = damaged_before_its_start(9);
     let early: Vec<i64> = log.snapshots().into_iter().filter(|offset| *offset <= 4).collect();
     assert_eq!(early, [0_i64; 0]);
+    // Nor are they known: nothing is left for the deletion of old ones to ask for.
+    log.replicate();
+    log.log().delete_old_segments(NOW_MS).unwrap();
+    assert_eq!((log.bases(), log.log().log_end_offset()), (vec![4], 4));
+    assert!(!log.files().iter().any(|file| file.contains(".snapshot.deleted")));
     lead_and_roll(&mut log, 5);
     log.log().delete_due_files(NOW_MS + 60_001).unwrap();
     assert_eq!(log.log().log_end_offset(), 9);

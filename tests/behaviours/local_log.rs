@@ -2,7 +2,7 @@
 
 use siltstone::Kind;
 use siltstone::log::Isolation;
-use siltstone_tests::live::{NOW_MS, TestLog, base_offsets, records};
+use siltstone_tests::live::{DIR, NOW_MS, TestLog, base_offsets, records};
 
 /// Appends one record after the other, and begins a new segment before each offset of `rolls`.
 fn filled(count: i64, rolls: &[i64]) -> TestLog {
@@ -117,6 +117,37 @@ fn an_empty_segment_is_rolled_into_itself() {
     log.log().roll(NOW_MS).unwrap();
     log.log().roll(NOW_MS).unwrap();
     assert_eq!((log.bases(), log.log().log_end_offset()), (vec![0], 0));
+}
+
+#[test]
+fn a_segment_that_ends_before_the_next_begins_is_read_into_that() {
+    // spec: behaviours UL-071
+    let mut log = TestLog::new();
+    for offset in 0..6 {
+        if offset % 2 == 0 {
+            log.log().roll(NOW_MS).unwrap();
+        }
+        log.lead(&records(1));
+    }
+    log.log().close().unwrap();
+    let name = format!("{:020}.log", 0);
+    let mut bytes = log.file(&name).unwrap();
+    bytes.truncate(bytes.len() / 2);
+    log.disk.put(&std::path::Path::new(DIR).join(&name), bytes, None).unwrap();
+    log.open_with(|options| options.clean_shutdown = true);
+    assert_eq!(log.bases(), [0, 2, 4]);
+    assert_eq!(base_offsets(&log.read(0).bytes), [0]);
+    assert_eq!(base_offsets(&log.read(1).bytes)[0], 2);
+}
+
+#[test]
+fn eleven_bytes_are_nothing_to_append() {
+    // spec: behaviours MI-005
+    let log = filled(2, &[]);
+    for bytes in [[0; 11], [0xff; 11]] {
+        log.try_follow(&bytes).unwrap();
+        assert_eq!((log.log().log_end_offset(), log.headers().len()), (2, 2));
+    }
 }
 
 #[test]

@@ -700,6 +700,7 @@ fn the_topic_id_is_written_down_and_must_be_the_same() {
     assert_eq!(bytes, format!("version: 0\ntopic_id: {id}").into_bytes());
     assert_eq!(log.log().topic_id(), Some(id));
     log.log().close().unwrap();
+    assert_eq!(log.file("partition.metadata").unwrap(), bytes);
     let options = siltstone::log::OpenOptions {
         topic_id: Some(Uuid::parse("AAAAAAAAQACAAAAAAAAAAg").unwrap()),
         ..log.options.clone()
@@ -1042,6 +1043,28 @@ fn a_roll_whose_snapshot_cannot_be_synced_moves_no_recovery_point() {
     assert!(log.try_lead(&records(1).producer(1, 0, 1), 0).is_err());
     // Nobody may take this for a clean stop.
     assert_eq!(log.log().close().unwrap_err().kind(), Kind::Io);
+
+    // Whatever sync of the flush it is that fails on the disk, that of the snapshot among them.
+    let rolled = || {
+        let mut log = TestLog::new();
+        log.lead(&records(1).producer(1, 0, 0));
+        log.log().roll(NOW_MS).unwrap();
+        log
+    };
+    let log = rolled();
+    let first = log.disk.operation_count();
+    log.log().flush(false, NOW_MS).unwrap();
+    assert_eq!(log.log().recovery_point(), 1);
+    let mut failures = 0;
+    for number in first..log.disk.operation_count() {
+        let log = rolled();
+        log.disk.fail_at(number, 5);
+        if log.log().flush(false, NOW_MS).is_err() {
+            failures += 1;
+            assert_eq!(log.log().recovery_point(), 0, "{number}");
+        }
+    }
+    assert!(failures >= 2, "{failures}");
 }
 
 #[test]

@@ -415,6 +415,7 @@ mod tests {
         cache.truncate_from_end(11);
         cache.truncate_from_start(8);
         assert_eq!(cache.format(), b"0\n1\n3 8\n");
+        assert_eq!(words(LeaderEpochs::parse(&cache.format()).unwrap().entries()), "3@8");
     }
 
     #[test]

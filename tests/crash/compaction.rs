@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use siltstone::Kind;
 use siltstone::io::SimDisk;
 use siltstone::io::sim::Operation;
 use siltstone::log::{
@@ -15,7 +16,7 @@ use siltstone::log::{
 use siltstone::problem::Severity;
 use siltstone::record::builder::{BatchBuilder, BatchOptions};
 use siltstone::record::codec::Compressor;
-use siltstone_tests::compacted::{Line, View, lines, view};
+use siltstone_tests::compacted::{Line, View, lines, lines_to_a_fault, view};
 use siltstone_tests::live::{DIR, Marker, NOW_MS};
 
 const EIO: i32 = 5;
@@ -260,6 +261,58 @@ fn every_operation_of_a_compaction_fails_once() {
             known.check_end(&run, &log, &when);
         }
     }
+}
+
+/// A disk that lies about syncs, and a power cut later: records may be gone, and where they were
+/// the log says that it cannot be read. None is made up, and none is read as another one.
+#[test]
+fn a_lost_sync_of_a_compaction_makes_up_no_record() {
+    let disk = made();
+    let known = Known::of(&disk);
+    let is_sync = |operation: &Operation| operation.to_string().contains("sync");
+    let all = (0_u64..).zip(&known.operations).filter(|(number, _)| *number >= known.opening);
+    let (syncs, changes): (Vec<_>, Vec<_>) = all
+        .filter(|(_, operation)| operation.is_change || is_sync(operation))
+        .partition(|(_, operation)| is_sync(operation));
+    assert!(syncs.len() > 5, "{}", syncs.len());
+    let mut losses: Vec<Option<u64>> = syncs.iter().map(|(number, _)| Some(*number)).collect();
+    losses.push(None);
+    let (mut whole, mut faulty) = (0, 0);
+    for lost in losses {
+        for (number, operation) in changes.iter().filter(|(number, _)| Some(*number) > lost) {
+            let run = disk.fork();
+            let first = run.operation_count();
+            match lost {
+                Some(lost) => run.lose_sync_at(first + lost),
+                None => run.lose_syncs(),
+            }
+            run.crash_at(first + number);
+            let log = open(&run, true, 0).expect("a log");
+            compact(&log, &mut (0, None)).expect_err("the power goes");
+            drop(log);
+            for seed in [0, 1, 3, 7] {
+                let when = format!("lost {lost:?}, cut at {number} ({operation}), seed {seed}");
+                let left = run.after_crash(seed);
+                let log = match open(&left, false, known.end_offset) {
+                    Ok(log) => log,
+                    Err(error) => {
+                        assert_eq!(error.kind(), Kind::Corrupt, "{when}: {error}");
+                        faulty += 1;
+                        continue;
+                    }
+                };
+                let (found, fault) = lines_to_a_fault(&log);
+                let invented = found.iter().find(|line| !known.before.contains(line));
+                assert_eq!(invented, None, "{when}");
+                match fault {
+                    Some(_) => faulty += 1,
+                    None => whole += 1,
+                }
+            }
+        }
+    }
+    println!("{whole} logs can be read, {faulty} say that they cannot");
+    assert!(whole > 1000 && faulty > 0, "{whole}, {faulty}");
 }
 
 /// What was flushed is not given up for something that was not.

@@ -299,10 +299,10 @@ fn uncut() -> Vec<(u64, Operation)> {
 #[test]
 fn an_operation_fails_once_and_only_its_log_notices() {
     let operations = uncut();
-    let failed = operations.par_iter().enumerate().filter(|(at, (number, operation))| {
-        let errno = ERRORS[at % ERRORS.len()];
+    let faults = operations.par_iter().flat_map_iter(|it| ERRORS.map(|errno| (it, errno)));
+    let failed = faults.filter(|((number, operation), errno)| {
         let disk = SimDisk::new();
-        disk.fail_at(*number, errno);
+        disk.fail_at(*number, *errno);
         Node::new(disk).survive(&format!("error {errno} at {number} ({operation})"))
     });
     let failed = failed.count();

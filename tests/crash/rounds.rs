@@ -22,6 +22,7 @@ const CHECKPOINT: &str = "/data/cleaner-offset-checkpoint";
 /// When the node looks for a log to compact.
 const LOOK_MS: i64 = NOW_MS + 15_000;
 const EIO: i32 = 5;
+const EMFILE: i32 = 24;
 const ENOSPC: i32 = 28;
 
 fn open(disk: &SimDisk) -> Result<Engine> {
@@ -146,7 +147,7 @@ fn every_operation_of_a_node_that_compacts_fails_once() {
     let disk = made();
     let [(_, opening), (_, end)] = counts(&disk);
     for number in opening..end {
-        for errno in [EIO, ENOSPC] {
+        for errno in [EIO, ENOSPC, EMFILE] {
             let when = format!("error {errno} at {number}");
             let run = disk.fork();
             let mut engine = open(&run).expect("a node");

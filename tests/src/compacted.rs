@@ -33,20 +33,38 @@ pub struct Line {
 /// When the log cannot be read, or its offsets do not rise.
 #[must_use]
 pub fn lines(log: &Log) -> Vec<Line> {
+    let (lines, fault) = lines_to_a_fault(log);
+    assert_eq!(fault, None, "a log that can be read");
+    lines
+}
+
+/// What a log holds up to where it cannot be read, in order, and what is wrong there, if anything
+/// is.
+///
+/// # Panics
+///
+/// When its offsets do not rise.
+#[must_use]
+pub fn lines_to_a_fault(log: &Log) -> (Vec<Line>, Option<String>) {
     let mut lines: Vec<Line> = Vec::new();
     let mut reader = BatchReader::new(1 << 26);
     let mut offset = log.log_start_offset();
     let options =
         FetchOptions { max_bytes: u32::MAX, isolation: Isolation::LogEnd, min_one_message: true };
     while offset < log.log_end_offset() {
-        let bytes = log.read(offset, &options).expect("bytes").bytes;
+        let bytes = match log.read(offset, &options) {
+            Ok(fetched) => fetched.bytes,
+            Err(error) => return (lines, Some(error.to_string())),
+        };
         if bytes.is_empty() {
             break;
         }
         for batch in Batches::new(&bytes) {
-            let batch = batch.expect("a batch");
+            let Ok(batch) = batch else { return (lines, Some("no batch".to_owned())) };
             let header = batch.header;
-            assert_eq!(compute_crc(batch.bytes), header.crc, "a checksum is wrong");
+            if compute_crc(batch.bytes) != header.crc {
+                return (lines, Some("a checksum is wrong".to_owned()));
+            }
             assert!(header.base_offset >= offset, "{} after {offset}", header.base_offset);
             offset = header.next_offset();
             let abort = match parse_control(&header, batch.bytes) {
@@ -68,7 +86,7 @@ pub fn lines(log: &Log) -> Vec<Line> {
                 .expect("records");
         }
     }
-    lines
+    (lines, None)
 }
 
 /// The last value of each key, without those that were deleted last, and the producers whose

@@ -1460,7 +1460,7 @@ enum {
     SILT_FETCH_STATE_THERE = 1,      /* without it there is no state, and nothing else counts */
     SILT_FETCH_STATE_TRUNCATING = 2, /* it compares its log with the leader's; else it fetches */
     SILT_FETCH_STATE_DELAYED = 4,    /* it waits before it tries again */
-    SILT_FETCH_STATE_TIERED_START_FAILED = 8
+    SILT_FETCH_STATE_TIERED_START_FAILED = 8 /* the next start is the leader's local log start */
 };
 
 /* How far a follower is. The host keeps it from one step to the next. */

@@ -609,7 +609,31 @@ fn a_question_whose_answer_led_nowhere_is_not_put_again() {
     assert_eq!(log(&follower), (10, 100, 100, 100, 0));
     assert!(!state(&follower).tiered_start_failed, "the next start may be the shortcut again");
 
-    // ... or, where all is local, at the log start, which needs none.
+    // ... or asks again where uploads end, if that leads nowhere either. It would have waited for
+    // a segment in front of the local log for good, while others were uploaded.
+    let mut source = vector((10, 100, 200), &[100, 150, 199], 199, 150).leader();
+    let uploaded = source.remote.remove(0);
+    source.remote.clear();
+    let mut follower = PlainFollower::empty(TIERED);
+    for _ in 0..3 {
+        for has_failed in [true, false] {
+            let action = follower.poll(&source);
+            let reason = RetryReason::SegmentNotFound;
+            assert!(matches!(action, Action::Delay { reason: it, .. } if it == reason));
+            assert_eq!(state(&follower).tiered_start_failed, has_failed);
+            follower.step(&Event::DelayOver);
+        }
+    }
+    follower.poll(&source);
+    follower.step(&Event::DelayOver);
+    source.remote = vec![PlainSegment { start_offset: 100, ..uploaded }];
+    let action = follower.poll(&source);
+    assert!(matches!(action, Action::Delay { .. }), "nothing is in front of the local log");
+    follower.step(&Event::DelayOver);
+    follower.poll(&source);
+    assert_eq!(log(&follower), (10, 150, 150, 150, 0));
+
+    // Where all is local, the log start needs none.
     let mut source = vector((10, 10, 200), &[10, 150, 199], 199, 150).leader();
     source.remote.clear();
     let mut follower = PlainFollower::empty(TIERED);

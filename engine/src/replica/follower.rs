@@ -44,7 +44,8 @@ pub struct FetchState {
     pub phase: Phase,
     /// Whether it waits before it tries again.
     pub delayed: bool,
-    /// Whether a start where the leader's uploads end found no segment to build from.
+    /// Whether the next start is the leader's local log start, as the last one, where its uploads
+    /// end, found no segment to build from.
     pub tiered_start_failed: bool,
 }
 
@@ -555,7 +556,10 @@ fn aux_failed(view: &FollowerView<'_>, state: &FetchState, failure: AuxFailure) 
         AuxFailure::NotReady => RetryReason::RemoteNotReady,
         AuxFailure::Storage => RetryReason::RemoteStorage,
         AuxFailure::SegmentNotFound => {
-            let state = FetchState { delayed: true, tiered_start_failed: true, ..*state };
+            // The two starts take turns: the next upload may be what either of them waits for.
+            // spec: tiered-faults T1
+            let tiered_start_failed = !state.tiered_start_failed;
+            let state = FetchState { delayed: true, tiered_start_failed, ..*state };
             return Action::Delay { reason: RetryReason::SegmentNotFound, state };
         }
     };

@@ -201,7 +201,7 @@ pub(super) fn moved_to_tiered(view: &FollowerView<'_>, known: &LeaderAnswers) ->
 // spec: follower-fetch 5.4
 fn start_at_tiered(view: &FollowerView<'_>, known: &LeaderAnswers, latest: i64) -> Action {
     let earliest = answered!(known, earliest, Query::Earliest);
-    // spec: tiered-faults T1: the same question is not put twice when its answer was of no use.
+    // spec: tiered-faults T1: a question is not put twice in a row when its answer was of no use.
     if view.state.is_some_and(|state| state.tiered_start_failed) {
         return start_at_local(view, known, earliest, latest);
     }

@@ -1554,7 +1554,8 @@ enum {
     SILT_ACTION_ADOPT = 1,     /* keep `state` */
     SILT_ACTION_APPEND = 2,    /* batches up to `epoch`, then SILT_EVENT_APPENDED */
     SILT_ACTION_ADVANCE = 3,   /* set high_watermark, raise the log start, keep `state` */
-    SILT_ACTION_TRUNCATE = 4,  /* cut the log at `offset`, keep `state` */
+    SILT_ACTION_TRUNCATE = 4,  /* cut the log at `offset`, keep `state`, which may be delayed:
+                                * SILT_EVENT_DELAY_OVER after a while, as for SILT_ACTION_DELAY */
     SILT_ACTION_RESTART = 5,   /* drop everything, begin at `offset`, keep `state` */
     SILT_ACTION_ASK = 6,       /* the leader `query` (`epoch`), then the same event again */
     SILT_ACTION_BUILD_AUX = 7, /* from the remote segment with previous_offset in `epoch`, for a

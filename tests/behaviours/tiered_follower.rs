@@ -854,6 +854,56 @@ fn a_log_that_is_cut_in_front_of_its_local_start_is_built_anew_before_it_takes_r
 }
 
 #[test]
+fn a_log_that_was_built_from_what_the_leader_has_not_is_built_anew_once_in_each_delay() {
+    // spec: tiered-faults T4
+    // An unclean election ended epoch 0 at 50, and the one segment of it reaches to 79. A follower
+    // built itself from it, was cut at 50 and built itself again, as fast as it could.
+    let segment = |start_offset, end_offset, of: &[(i32, i64)]| PlainSegment {
+        start_offset,
+        end_offset,
+        epochs: epochs(of),
+    };
+    let mut elected = leader(true, (0, 30, 60), 60, &[]);
+    elected.leader_epoch = 1;
+    elected.epochs = epochs(&[(0, 0), (1, 50)]);
+    let epoch_of = |offset| i32::from(offset >= 50);
+    elected.batches = (30..60).map(|offset| Batch { offset, epoch: epoch_of(offset) }).collect();
+    elected.remote = vec![segment(0, 79, &[(0, 0)])];
+    elected.highest_remote_offset = 49;
+    for config in [REMOTE, TIERED] {
+        let mut follower = PlainFollower { state: None, ..PlainFollower::empty(config) };
+        follower.follow(1);
+        for _ in 0..5 {
+            let mut builds = 0;
+            while !state(&follower).delayed {
+                follower.poll(&elected);
+                builds += i32::from(follower.snapshot == Some(80) && follower.batches.is_empty());
+                assert!(builds <= 1, "{follower:?}");
+            }
+            assert_eq!(follower.poll(&elected), Action::Ignore, "it waits");
+            assert!(follower.batches.is_empty());
+            follower.step(&Event::DelayOver);
+        }
+        // What the leader uploads next is what it waits for: in its own lineage, up to 54. A start
+        // at the local log waits until that is gone from the leader's disk, too.
+        let mut uploaded = elected.clone();
+        uploaded.remote.push(segment(30, 54, &[(0, 0), (1, 50)]));
+        uploaded.highest_remote_offset = 54;
+        if config == REMOTE {
+            uploaded.local_log_start_offset = 55;
+        }
+        for _ in 0..5 {
+            follower.catch_up(&uploaded);
+            if state(&follower).delayed {
+                follower.step(&Event::DelayOver);
+            }
+        }
+        assert_eq!(log(&follower), (0, 55, 60, 60, 5), "{config:?}");
+        assert_eq!(follower.epochs, elected.epochs);
+    }
+}
+
+#[test]
 fn a_query_of_an_earlier_leader_epoch_that_failed_holds_nothing_up() {
     // spec: follower-fetch 5, F10 and F15
     let mut follower = fetching();

@@ -266,6 +266,11 @@ pub enum Action {
     },
     /// Cut the log to end at `offset`, and keep this state, in which the logs may have to be
     /// compared once more. A high watermark above goes down to it.
+    ///
+    /// The state may wait, as that of [`Delay`](Self::Delay) does. Then a log that was built from
+    /// remote storage is dropped before it has taken a record: its segment left the leader's
+    /// lineage behind the start. It is built anew after each delay, until the leader has uploaded
+    /// one that did not.
     Truncate {
         /// The new log end.
         offset: i64,
@@ -412,6 +417,11 @@ impl FollowerView<'_> {
         if self.config.remote_storage && is_emptied && lacks_all {
             state.phase = Phase::Truncating;
         }
+        // What was just built is no good, and until there is another segment the next build will
+        // be none either: without a pause it would fetch the same objects for ever.
+        let is_built = self.log_end_offset == self.local_log_start_offset
+            && self.epochs.earliest().is_some_and(|it| it.start_offset < self.log_end_offset);
+        state.delayed = self.config.remote_storage && is_built && kept.is_none();
         Action::Truncate { offset, state }
     }
 

@@ -112,6 +112,11 @@ pub(super) struct Durable {
     pub(super) newest_base: i64,
     /// How often the log was cut: a flush that began before says nothing of what came after.
     pub(super) truncations: u64,
+    /// How often what was known to be in remote storage went back: a copy that began before says
+    /// nothing of what came after, unless it lies before all that was ever cut.
+    pub(super) remote_generation: u64,
+    /// The lowest offset at which it ever went back.
+    pub(super) remote_cut: i64,
     /// The lowest offset at which it was cut since the last round of compaction began.
     pub(super) lowest_cut: i64,
     /// Snapshots that were written but not synced.
@@ -119,6 +124,14 @@ pub(super) struct Durable {
     pub(super) last_flush_ms: i64,
     /// Up to where, exclusive, the log is compacted, if that is known.
     pub(super) compacted_end_offset: Option<i64>,
+}
+
+impl Durable {
+    /// What is known to be in remote storage ends before `end` at the latest.
+    pub(super) fn remote_goes_back(&mut self, end: i64) {
+        self.remote_generation += 1;
+        self.remote_cut = self.remote_cut.min(end);
+    }
 }
 
 impl Log {
@@ -175,6 +188,8 @@ impl Log {
         let is_remote = config.remote_storage;
         let old = self.config.swap(config);
         if old.remote_storage && !is_remote {
+            let mut durable = self.durable();
+            durable.remote_goes_back(0);
             self.offsets.highest_remote.store(-1, Ordering::Release);
         }
     }

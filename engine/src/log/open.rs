@@ -87,6 +87,7 @@ impl Log {
             saved_epochs: Mutex::new(epochs.1),
             epochs: ArcSwap::new(epochs.0),
             durable: Mutex::new(Durable {
+                remote_cut: i64::MAX,
                 flushed_end_offset: recovery_point.max(local_start),
                 newest_base: active.base_offset(),
                 last_flush_ms: options.now_ms,

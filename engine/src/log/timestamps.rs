@@ -95,8 +95,32 @@ impl Log {
     }
 
     /// Takes note of what was uploaded: up to `offset`, inclusive. It goes back only when the log
-    /// is cut.
+    /// is cut, and when remote storage is switched off.
     pub fn update_highest_remote_offset(&self, offset: i64) {
         self.offsets.highest_remote.fetch_max(offset, Ordering::AcqRel);
+    }
+
+    /// How often the highest remote offset went back. Whoever copies asks for it before.
+    pub(crate) fn remote_generation(&self) -> u64 {
+        self.durable().remote_generation
+    }
+
+    /// Whether what was copied in this generation, up to `offset`, is still the log's.
+    pub(crate) fn is_of_remote_generation(&self, generation: u64, offset: i64) -> bool {
+        let durable = self.durable();
+        durable.remote_generation == generation || offset < durable.remote_cut
+    }
+
+    /// Takes note of what was uploaded of the log as it was in this generation. It may have been
+    /// cut since, or remote storage been switched off: then nothing happens, and this is `false`.
+    pub(crate) fn update_highest_remote_offset_of(&self, generation: u64, offset: i64) -> bool {
+        // Who makes it go back holds the lock, too.
+        let durable = self.durable();
+        let is_known = durable.remote_generation == generation || offset < durable.remote_cut;
+        if is_known {
+            let last_offset = self.log_end_offset().saturating_sub(1);
+            self.update_highest_remote_offset(offset.min(last_offset));
+        }
+        is_known
     }
 }

@@ -183,6 +183,7 @@ impl Log {
         let local_start = self.local_log_start_offset().min(end);
         self.offsets.local_log_start.store(local_start, Ordering::Release);
         // What comes in the place of what is cut is uploaded anew, or it would go as if it were.
+        durable.remote_goes_back(end);
         self.offsets.highest_remote.fetch_min(end.saturating_sub(1), Ordering::AcqRel);
         drop(durable);
         self.refresh_last_stable(writer);

@@ -16,6 +16,7 @@ const LOOKS_MAX: usize = 8;
 #[derive(Debug)]
 pub struct LogUploads {
     segments: Arc<Segments>,
+    remote_generation: u64,
     damaged: Vec<DamagedSegment>,
     /// All but the columns.
     view: UploadView<'static>,
@@ -29,6 +30,7 @@ impl LogUploads {
     /// [`learn_timestamps`](Log::learn_timestamps) after it has opened the log.
     #[must_use]
     pub fn of(log: &Log, copied_offset: i64, lag: Option<CopyLag>) -> Self {
+        let remote_generation = log.remote_generation();
         let (segments, last_stable_offset) = segments_and_stable_offset(log);
         let damaged = log.damaged_segments(&segments).into_iter().filter_map(|(slot, code)| {
             Some(DamagedSegment { slot: u32::try_from(slot).ok()?, code })
@@ -36,6 +38,7 @@ impl LogUploads {
         let earliest = log.leader_epochs().earliest();
         let active = segments.last();
         LogUploads {
+            remote_generation,
             damaged: damaged.collect(),
             view: UploadView {
                 active_size_bytes: active.map_or(0, |active| active.size_bytes()),
@@ -61,6 +64,11 @@ impl LogUploads {
             damaged: &self.damaged,
             ..self.view
         }
+    }
+
+    /// Which life of the log it speaks of, as remote storage sees it.
+    pub(super) fn remote_generation(&self) -> u64 {
+        self.remote_generation
     }
 
     /// The segments that it speaks of.

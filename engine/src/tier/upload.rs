@@ -79,7 +79,8 @@ impl Default for Uploader {
 /// What a run did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UploadRun {
-    /// The last offset that is copied now; -1 for none.
+    /// The last offset that is copied now; -1 for none. Of a log that was cut meanwhile, or whose
+    /// remote storage was switched off, what is left of that.
     pub copied_offset: i64,
     /// How many segments it began to copy.
     pub requests: u64,
@@ -114,13 +115,23 @@ pub fn run_uploads(
     if host.is_cancelled() || !log.config().remote_copy_enabled() {
         return Ok(());
     }
-    log.update_highest_remote_offset(view.copied_offset);
+    let generation = uploads.remote_generation();
+    if !log.update_highest_remote_offset_of(generation, view.copied_offset) {
+        run.copied_offset = log.highest_remote_offset();
+        return Ok(());
+    }
     let answer = view.candidates(uploader.now_ms);
     for slot in answer.slots() {
         let next = view.bases.get(slot.saturating_add(1));
         let Some((base_offset, next_offset)) = view.bases.get(slot).zip(next) else { break };
+        // What came in the place of a segment is looked at by the next run: there may be more that
+        // is not copied before it.
+        let last_offset = next_offset.saturating_sub(1);
+        if host.is_cancelled() || !log.is_of_remote_generation(generation, last_offset) {
+            break;
+        }
         // The size is charged before the copy, whether it succeeds or not.
-        if host.is_cancelled() || !host.admit(view.size_of(slot..slot.saturating_add(1))) {
+        if !host.admit(view.size_of(slot..slot.saturating_add(1))) {
             break;
         }
         let upload_as = UploadAs {
@@ -139,28 +150,35 @@ pub fn run_uploads(
             }
         };
         run.requests = run.requests.saturating_add(1);
-        upload_one(&parts, uploader, host, run)?;
-        if run.must_cancel {
+        if upload_one(&parts, uploader, host, run)?.is_break() {
             break;
         }
-        run.copied_offset = parts.segment.end_offset;
         run.copied_bytes = run.copied_bytes.saturating_add(parts.files.log_size_bytes);
-        log.update_highest_remote_offset(run.copied_offset);
+        if !log.update_highest_remote_offset_of(generation, last_offset) {
+            run.copied_offset = log.highest_remote_offset();
+            break;
+        }
+        run.copied_offset = last_offset;
     }
     Ok(())
 }
 
-/// Uploads one segment.
+/// Uploads one segment; breaks where the run ends with it, and it was not uploaded.
 fn upload_one(
     parts: &UploadParts,
     uploader: &Uploader,
     host: &mut dyn UploadHost,
     run: &mut UploadRun,
-) -> Result<()> {
+) -> Result<ControlFlow<()>> {
     let segment = &parts.segment;
     host.publish(segment)?;
     let custom_metadata = match host.copy(parts) {
         Ok(custom_metadata) => custom_metadata,
+        // It is not the store that failed: the segment was cut while it was copied.
+        Err(_) if !parts.files.is_intact() => {
+            undo(segment, uploader, host)?;
+            return Ok(ControlFlow::Break(()));
+        }
         // Tried again under another id; expiration removes what this one left.
         Err(error) if error.kind() == Kind::Io => return Err(error),
         Err(error) => {
@@ -177,10 +195,12 @@ fn upload_one(
         run.must_cancel = true;
         // The store may need its own metadata to find the objects.
         let update = update(segment, uploader, custom_metadata, RemoteSegmentState::CopyFinished);
-        return undo(&segment.updated(&update), uploader, host);
+        undo(&segment.updated(&update), uploader, host)?;
+        return Ok(ControlFlow::Break(()));
     }
     let state = RemoteSegmentState::CopyFinished;
-    host.publish_update(update(segment, uploader, custom_metadata, state))
+    host.publish_update(update(segment, uploader, custom_metadata, state))?;
+    Ok(ControlFlow::Continue(()))
 }
 
 /// Removes what an upload left.

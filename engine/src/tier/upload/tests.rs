@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::segment::FileRole;
 use crate::state::checkpoint::format_epochs;
 use crate::state::{EpochEntry, LeaderEpochs};
 use crate::tier::remote_segment::RemotePartition;
-use crate::tier::{LocalTarget, ObjectBytes, upload_lag};
+use crate::tier::{LocalTarget, MetadataCache, ObjectBytes, highest_remote, upload_lag};
 use crate::uuid::Uuid;
 
 const DIR: &str = "/orders-0";
@@ -171,8 +172,8 @@ impl UploadHost for Host {
     }
 }
 
-fn run_from(log: &Log, host: &mut Host, copied_offset: i64) -> (UploadRun, Result<()>) {
-    let uploads = LogUploads::of(log, copied_offset, None);
+fn run_from(log: &Log, host: &mut dyn UploadHost, copied: i64) -> (UploadRun, Result<()>) {
+    let uploads = LogUploads::of(log, copied, None);
     let mut run = UploadRun::default();
     let uploader = Uploader { broker_id: 5, now_ms: 77, ..Uploader::default() };
     let outcome = run_uploads(log, &uploads, &uploader, host, &mut run);
@@ -183,6 +184,60 @@ fn run(log: &Log, host: &mut Host) -> UploadRun {
     let (run, outcome) = run_from(log, host, log.highest_remote_offset());
     outcome.unwrap();
     run
+}
+
+/// The last offset of a log that is copied, by the search of its leader over what was published.
+fn search(log: &Log, host: &Host) -> i64 {
+    let mut cache = MetadataCache::new(partition());
+    for segment in &host.published {
+        cache.add(segment.clone()).unwrap();
+    }
+    for update in &host.updates {
+        cache.update(update).unwrap();
+    }
+    let highest_of = |epoch| cache.highest_offset(epoch);
+    let found = highest_remote(&log.leader_epochs(), log.log_end_offset(), highest_of);
+    found.map_or(-1, |found| found.offset)
+}
+
+/// A host beside which something happens before and after each segment is copied.
+struct Beside<'a> {
+    host: &'a mut Host,
+    before: &'a dyn Fn(),
+    after: &'a dyn Fn(),
+}
+
+impl UploadHost for Beside<'_> {
+    fn new_id(&mut self) -> RemoteSegmentId {
+        self.host.new_id()
+    }
+
+    fn publish(&mut self, segment: &RemoteSegment) -> Result<()> {
+        self.host.publish(segment)
+    }
+
+    fn publish_update(&mut self, update: RemoteSegmentUpdate) -> Result<()> {
+        self.host.publish_update(update)
+    }
+
+    fn copy(&mut self, parts: &UploadParts) -> Result<Option<Vec<u8>>> {
+        (self.before)();
+        let copied = self.host.copy(parts);
+        (self.after)();
+        copied
+    }
+
+    fn delete_objects(&mut self, segment: &RemoteSegment) -> Result<()> {
+        self.host.delete_objects(segment)
+    }
+
+    fn admit(&mut self, size_bytes: u64) -> bool {
+        self.host.admit(size_bytes)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.host.is_cancelled()
+    }
 }
 
 /// What was uploaded: first and last offset of each segment.
@@ -213,8 +268,14 @@ fn a_topic_that_went_silent_after_a_roll_is_uploaded() {
 /// A run uploads the segment 0-149 alone, and all of it.
 fn check_first_upload(disk: &SimDisk, log: &Log) {
     let mut host = Host::new(disk);
-    assert_eq!(log.highest_remote_offset(), -1);
-    let done = run(log, &mut host);
+    assert_eq!((search(log, &host), log.highest_remote_offset()), (-1, -1));
+    let highest = Cell::new(i64::MAX);
+    let look = || highest.set(log.highest_remote_offset());
+    let mut beside = Beside { host: &mut host, before: &look, after: &|| {} };
+    let (done, outcome) = run_from(log, &mut beside, -1);
+    outcome.unwrap();
+    assert_eq!(highest.get(), -1, "it is set to what was found, then to what was copied");
+    assert_eq!(search(log, &host), 149);
     let size = log.segments().first().unwrap().size_bytes();
     assert_eq!(uploaded(&host), [(0, 149)]);
     let segment = &host.published[0];
@@ -340,20 +401,102 @@ fn a_log_that_moved_to_another_directory_learns_what_is_copied() {
     // spec: tiered-behaviours RC10
     let disk = SimDisk::new();
     let old = three_epochs(&disk);
-    let new = open_in(&disk, "/moved-0", config(), &OpenOptions::default());
-    for (next, epoch) in [(100, 0), (150, 1)] {
-        append(&new, next, epoch, None);
-    }
-    new.roll(0).unwrap();
-    append(&new, 300, 2, None);
-    new.update_high_watermark(250).unwrap();
+    let moved = Cell::new(None);
+    // The log moves while the segment is copied.
+    let moves = || {
+        let new = open_in(&disk, "/moved-0", config(), &OpenOptions::default());
+        for (next, epoch) in [(100, 0), (150, 1)] {
+            append(&new, next, epoch, None);
+        }
+        new.roll(0).unwrap();
+        append(&new, 300, 2, None);
+        new.update_high_watermark(250).unwrap();
+        moved.set(Some(new));
+    };
     let mut host = Host::new(&disk);
-    run(&old, &mut host);
+    let mut beside = Beside { host: &mut host, before: &moves, after: &|| {} };
+    run_from(&old, &mut beside, -1).1.unwrap();
+    let new = moved.take().unwrap();
     assert_eq!((old.highest_remote_offset(), new.highest_remote_offset()), (149, -1));
     // Its own search finds 149; there is nothing to do, and it is told all the same.
-    let (done, outcome) = run_from(&new, &mut host, 149);
+    let found = search(&new, &host);
+    let (done, outcome) = run_from(&new, &mut host, found);
     outcome.unwrap();
-    assert_eq!((done.requests, new.highest_remote_offset()), (0, 149));
+    assert_eq!((found, done.requests, new.highest_remote_offset()), (149, 0, 149));
+    // What it uploads then is its own.
+    new.update_high_watermark(300).unwrap();
+    new.roll(0).unwrap();
+    let found = search(&new, &host);
+    run_from(&new, &mut host, found).1.unwrap();
+    assert_eq!((old.highest_remote_offset(), new.highest_remote_offset()), (149, 299));
+}
+
+#[test]
+fn a_copy_says_nothing_of_a_log_that_was_cut_meanwhile() {
+    // It set the highest remote offset again, and what came in the place of the cut went from the
+    // local disk as uploaded.
+    let disk = SimDisk::new();
+    let log = open(&disk);
+    for next in [100, 150, 200] {
+        append(&log, next, 0, None);
+        log.roll(0).unwrap();
+    }
+    log.update_high_watermark(200).unwrap();
+    let mut host = Host::new(&disk);
+    let cuts = || log.truncate_fully_and_start_at(50, Some(0), 0).unwrap();
+    let mut beside = Beside { host: &mut host, before: &|| {}, after: &cuts };
+    let (done, outcome) = run_from(&log, &mut beside, -1);
+    outcome.unwrap();
+    // The copy is good, of what the log was; nothing more is copied before somebody has looked.
+    assert_eq!((done.requests, done.failures, done.copied_offset), (1, 0, -1));
+    assert_eq!((uploaded(&host), host.states()), (vec![(0, 99)], vec![1]));
+    assert_eq!(log.highest_remote_offset(), -1);
+    // Nor does a run that was planned before: others stand there now.
+    let log = three_epochs(&SimDisk::new());
+    log.roll(0).unwrap();
+    log.update_high_watermark(300).unwrap();
+    let uploads = LogUploads::of(&log, 149, None);
+    log.truncate_to(100, 0).unwrap();
+    append(&log, 150, 3, None);
+    log.roll(0).unwrap();
+    append(&log, 300, 3, None);
+    log.roll(0).unwrap();
+    log.update_high_watermark(300).unwrap();
+    let (mut host, mut done) = (Host::new(&disk), UploadRun::default());
+    run_uploads(&log, &uploads, &Uploader::default(), &mut host, &mut done).unwrap();
+    assert_eq!((uploaded(&host), done.copied_offset), (vec![], -1));
+    assert_eq!(log.highest_remote_offset(), -1);
+    run(&log, &mut host);
+    assert_eq!(uploaded(&host), [(0, 149), (150, 299)]);
+}
+
+#[test]
+fn a_copy_says_nothing_after_remote_storage_was_switched_off() {
+    let disk = SimDisk::new();
+    let log = three_epochs(&disk);
+    let mut host = Host::new(&disk);
+    let switches = || {
+        log.set_config(LogConfig { remote_storage: false, ..config() });
+        log.set_config(config());
+    };
+    let mut beside = Beside { host: &mut host, before: &switches, after: &|| {} };
+    let (done, outcome) = run_from(&log, &mut beside, -1);
+    outcome.unwrap();
+    assert_eq!((done.requests, done.copied_offset, log.highest_remote_offset()), (1, -1, -1));
+}
+
+#[test]
+fn a_segment_that_is_cut_while_it_is_copied_ends_the_run_and_is_no_failure() {
+    let disk = SimDisk::new();
+    let log = three_epochs(&disk);
+    let mut host = Host::new(&disk);
+    let cuts = || assert!(log.truncate_to(100, 0).unwrap());
+    let mut beside = Beside { host: &mut host, before: &cuts, after: &|| {} };
+    let (done, outcome) = run_from(&log, &mut beside, -1);
+    outcome.unwrap();
+    assert_eq!((done.requests, done.failures, done.copied_bytes), (1, 0, 0));
+    assert_eq!((host.states(), host.objects()), (vec![2, 3], 0), "nothing of it is left");
+    assert_eq!((done.copied_offset, log.highest_remote_offset()), (-1, -1));
 }
 
 /// The local segments that stay once those are deleted that are uploaded and beyond retention.

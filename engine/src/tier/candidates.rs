@@ -80,6 +80,9 @@ pub struct UploadView<'a> {
     pub lineage_start_offset: i64,
     /// Whether uploads are put off.
     pub lag: Option<CopyLag>,
+    /// Whether the topic's segments are copied at all: it has remote storage, and
+    /// `remote.log.copy.disable` is not set.
+    pub is_copied: bool,
 }
 
 impl Default for UploadView<'_> {
@@ -96,6 +99,7 @@ impl Default for UploadView<'_> {
             copied_offset: -1,
             lineage_start_offset: 0,
             lag: None,
+            is_copied: true,
         }
     }
 }
@@ -123,9 +127,16 @@ pub enum NotEligible {
     Behind,
     /// The last stable offset is negative: this is no state of a log, and nothing is uploaded.
     Inconsistent,
+    /// The topic's segments are not copied.
+    CopyDisabled,
 }
 
 impl NotEligible {
+    /// Whether it keeps each segment of a log, whatever is said of the segment itself.
+    fn is_of_all(self) -> bool {
+        matches!(self, Self::Inconsistent | Self::CopyDisabled)
+    }
+
     /// The reason as the command line prints it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -140,6 +151,7 @@ impl NotEligible {
             Self::Damaged(code) => code.as_str(),
             Self::Behind => "behind",
             Self::Inconsistent => "inconsistent",
+            Self::CopyDisabled => "copy_disabled",
         }
     }
 }
@@ -195,6 +207,9 @@ impl UploadView<'_> {
         let Some(active) = self.bases.len().checked_sub(1) else {
             return UploadAnswer::none(0, NotEligible::Active);
         };
+        if !self.is_copied {
+            return UploadAnswer::none(0, NotEligible::CopyDisabled);
+        }
         if self.last_stable_offset < 0 {
             return UploadAnswer::none(0, NotEligible::Inconsistent);
         }
@@ -220,8 +235,8 @@ impl UploadView<'_> {
         if answer.slots().contains(&slot) {
             return None;
         }
-        if answer.stop == NotEligible::Inconsistent {
-            return Some(NotEligible::Inconsistent);
+        if answer.stop.is_of_all() {
+            return Some(answer.stop);
         }
         let Some(next) = self.bases.get(slot.saturating_add(1)) else {
             return Some(NotEligible::Active);
@@ -253,8 +268,8 @@ impl UploadView<'_> {
             }
         };
         let Some(active) = self.bases.len().checked_sub(1) else { return };
-        if answer.stop == NotEligible::Inconsistent {
-            return run(self.bases.len(), Some(NotEligible::Inconsistent));
+        if answer.stop.is_of_all() {
+            return run(self.bases.len(), Some(answer.stop));
         }
         let behind = |offset: i64| {
             let nexts = self.bases.get(1..).unwrap_or_default();

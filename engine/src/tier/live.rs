@@ -26,6 +26,9 @@ impl LogUploads {
     /// Looks at a log. `copied_offset` is the last offset that is copied, or -1: where its leader
     /// has found it by [`highest_remote`](super::highest_remote), and moved with each upload.
     ///
+    /// Where copying is switched off for the topic, or it has no remote storage, nothing is to be
+    /// uploaded ([`NotEligible::CopyDisabled`](super::NotEligible::CopyDisabled)).
+    ///
     /// Where uploads are put off by time, the host calls
     /// [`learn_timestamps`](Log::learn_timestamps) after it has opened the log.
     #[must_use]
@@ -41,6 +44,7 @@ impl LogUploads {
             remote_generation,
             damaged: damaged.collect(),
             view: UploadView {
+                is_copied: log.config().remote_copy_enabled(),
                 active_size_bytes: active.map_or(0, |active| active.size_bytes()),
                 log_start_offset: log.log_start_offset(),
                 last_stable_offset,
@@ -183,6 +187,28 @@ mod tests {
         log.truncate_to(1, 0).unwrap();
         segment(&log, 7);
         assert_eq!(count(&log), (2, NotEligible::Active), "another segment at that offset");
+    }
+
+    #[test]
+    fn a_topic_whose_copies_are_switched_off_has_no_candidate() {
+        // spec: tiered-behaviours RC18
+        // Its sealed segments were named, though no task would copy them.
+        let log = open(&SimDisk::new());
+        (0..3).for_each(|number| segment(&log, number));
+        let on = LogConfig::clone(&log.config());
+        for (remote_storage, remote_copy_disabled) in [(true, true), (false, false)] {
+            log.set_config(LogConfig { remote_storage, remote_copy_disabled, ..on.clone() });
+            assert_eq!(count(&log), (0, NotEligible::CopyDisabled));
+            let uploads = LogUploads::of(&log, -1, None);
+            let (view, answer) = (uploads.view(), uploads.view().candidates(0));
+            let why = |slot| view.why_not(&answer, slot, 0);
+            assert!((0..4).all(|slot| why(slot) == Some(NotEligible::CopyDisabled)));
+            let mut runs = Vec::new();
+            view.runs(&answer, 0, |slots, reason| runs.push((slots, reason)));
+            assert_eq!(runs, [(0..4, Some(NotEligible::CopyDisabled))]);
+        }
+        log.set_config(on);
+        assert_eq!(count(&log), (3, NotEligible::Active));
     }
 
     #[test]

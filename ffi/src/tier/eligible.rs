@@ -23,7 +23,8 @@ fn number_of(reason: Option<NotEligible>) -> u8 {
         Some(NotEligible::OutsideLineage) => 7,
         Some(NotEligible::Damaged(_)) => 8,
         Some(NotEligible::Behind) => 9,
-        Some(NotEligible::Inconsistent) => 10,
+        // No column says that a topic's segments are not copied: a host leaves such logs out.
+        Some(NotEligible::Inconsistent | NotEligible::CopyDisabled) => 10,
     }
 }
 
@@ -130,6 +131,7 @@ impl<'a> Given<'a> {
             copied_offset: of(self.copied, -1),
             lineage_start_offset: of(self.lineage_starts, 0),
             lag,
+            is_copied: true,
         }
     }
 }

@@ -18,7 +18,7 @@ pub const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
 /// `INVALID_REQUEST`
 pub const INVALID_REQUEST: i16 = 42;
 
-/// A topic as the metadata has it, with what the asker may do.
+/// A topic as the metadata has it, with what the asker may do with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicMetadata {
     /// Its name.
@@ -27,8 +27,6 @@ pub struct TopicMetadata {
     pub topic_id: Uuid,
     /// Whether it is one of Kafka's own.
     pub is_internal: bool,
-    /// Whether the asker may see it.
-    pub authorized: bool,
     /// What the asker may do, or [`OPERATIONS_UNKNOWN`].
     pub authorized_operations: i32,
     /// Its partitions, by number.
@@ -36,7 +34,8 @@ pub struct TopicMetadata {
 }
 
 /// The response to a request. `topics` are all that there are, by name; `limit` is the server's own
-/// bound of partitions (`max.request.partition.size.limit`).
+/// bound of partitions (`max.request.partition.size.limit`). `may_describe` says of any name whether
+/// the asker may see such a topic; who may not is not told whether there is one.
 ///
 /// # Errors
 /// The code for the whole request: `INVALID_REQUEST` for a cursor that cannot be.
@@ -45,6 +44,7 @@ pub fn describe_topics(
     request: &DescribeRequest,
     topics: &[TopicMetadata],
     limit: i32,
+    may_describe: impl Fn(&str) -> bool,
     is_alive: impl Fn(i32) -> bool,
 ) -> Result<DescribeResponse, i16> {
     let begin = request.cursor.as_ref();
@@ -72,7 +72,7 @@ pub fn describe_topics(
     let mut response = DescribeResponse::default();
     for name in names {
         // Told by the response that comes by it, so that no page tells of it again.
-        if known(name).is_some_and(|topic| !topic.authorized) {
+        if !may_describe(name) {
             refused.push(failed(name, TOPIC_AUTHORIZATION_FAILED));
             continue;
         }
@@ -153,7 +153,7 @@ fn unknown(name: &str) -> i16 {
 mod tests {
     use super::*;
 
-    fn topic(name: &str, partitions: i32, authorized: bool) -> TopicMetadata {
+    fn topic(name: &str, partitions: i32) -> TopicMetadata {
         let partition = |partition_index| DescribedPartition {
             partition_index,
             leader_id: 1,
@@ -163,7 +163,6 @@ mod tests {
             name: name.to_owned(),
             topic_id: Uuid([7; 16]),
             is_internal: false,
-            authorized,
             authorized_operations: OPERATIONS_UNKNOWN,
             partitions: (0..partitions).map(partition).collect(),
         }
@@ -181,7 +180,8 @@ mod tests {
     type Shown = (Vec<(String, i16, Vec<i32>)>, Option<(String, i32)>);
 
     fn shown(topics: &[TopicMetadata], request: &DescribeRequest) -> Result<Shown, i16> {
-        let response = describe_topics(request, topics, 2000, |_| true)?;
+        let may_describe = |name: &str| !name.starts_with('U');
+        let response = describe_topics(request, topics, 2000, may_describe, |_| true)?;
         let topics = response.topics.into_iter().map(|topic| {
             assert_eq!(topic.topic_id == Uuid::ZERO, topic.error_code != 0);
             let partitions = topic.partitions.iter().map(|it| it.partition_index).collect();
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_response_has_what_was_asked_for_from_the_cursor_on() {
         // spec: tiered-behaviours RP24
-        let topics = [topic("A", 2, true), topic("U", 1, false)];
+        let topics = [topic("A", 2), topic("U", 1)];
         let a = |partitions: &[i32]| ("A".to_owned(), 0, partitions.to_vec());
         let u = || ("U".to_owned(), TOPIC_AUTHORIZATION_FAILED, vec![]);
         let ask =
@@ -208,6 +208,11 @@ mod tests {
         // What lies behind the page is for the next one to tell of, once.
         assert_eq!(ask(&["A", "U"], 1, None), (vec![a(&[0])], next.clone()));
         assert_eq!(ask(&["A", "U"], 1, Some(("A", 1))), (vec![a(&[1]), u()], None));
+        // Nobody learns by it whether there is a topic that he may not see.
+        let refused = |name: &str| (name.to_owned(), TOPIC_AUTHORIZATION_FAILED, vec![]);
+        let asked = ask(&["U", "U?", "Unknown", "none"], 2000, None).0;
+        let none = ("none".to_owned(), UNKNOWN_TOPIC_OR_PARTITION, vec![]);
+        assert_eq!(asked, [none, refused("U"), refused("U?"), refused("Unknown")]);
         // A limit below 1 is 1.
         assert_eq!(ask(&[], -5, None), (vec![a(&[0])], next));
     }
@@ -215,7 +220,7 @@ mod tests {
     #[test]
     fn topics_before_the_cursor_are_left_out() {
         // spec: tiered-behaviours RP25
-        let topics = [topic("A", 2, true), topic("B", 3, true)];
+        let topics = [topic("A", 2), topic("B", 3)];
         let (found, next) = shown(&topics, &request(&["A", "B"], 2000, Some(("B", 0)))).unwrap();
         assert_eq!((found, next), (vec![("B".to_owned(), 0, vec![0, 1, 2])], None));
     }
@@ -223,7 +228,7 @@ mod tests {
     #[test]
     fn pages_follow_each_other_without_gaps() {
         // spec: replication 5.2
-        let topics = [topic("A", 2, true), topic("B", 0, true), topic("C", 3, true)];
+        let topics = [topic("A", 2), topic("B", 0), topic("C", 3)];
         for limit in 1..7 {
             let (mut seen, mut cursor) = (Vec::new(), None);
             for _ in 0..10 {
@@ -250,7 +255,7 @@ mod tests {
     #[test]
     fn cursors_that_cannot_be_are_refused_and_unknown_topics_told() {
         // spec: replication 5.2
-        let topics = [topic("A", 2, true)];
+        let topics = [topic("A", 2)];
         let refused = shown(&topics, &request(&["A"], 2000, Some(("B", 0))));
         assert_eq!(refused, Err(INVALID_REQUEST));
         let refused = shown(&topics, &request(&[], 2000, Some(("A", -1))));
@@ -264,7 +269,8 @@ mod tests {
     fn a_leader_that_is_gone_is_none_and_empty_lists_are_there() {
         // spec: replication 5.2
         let request = request(&[], 2000, None);
-        let response = describe_topics(&request, &[topic("A", 1, true)], 2000, |_| false).unwrap();
+        let topics = [topic("A", 1)];
+        let response = describe_topics(&request, &topics, 2000, |_| true, |_| false).unwrap();
         let partition = &response.topics[0].partitions[0];
         assert_eq!(partition.leader_id, -1);
         assert_eq!(partition.eligible_leader_replicas, Some(vec![]));

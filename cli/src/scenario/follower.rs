@@ -103,6 +103,14 @@ impl Log {
         (self.start, self.local_start, self.end) = (start, offset, offset);
         self.epochs = LeaderEpochs::new();
     }
+
+    fn truncate(&mut self, offset: i64) {
+        if offset < self.local_start {
+            return self.restart(offset, offset);
+        }
+        (self.start, self.end) = (self.start.min(offset), offset);
+        self.epochs.truncate_from_end(offset);
+    }
 }
 
 /// Lets the rules of both sides talk until the follower fetches records, or waits. What it is, and
@@ -125,28 +133,36 @@ fn first_fetch(
     };
     let mut what = "fetch";
     for _ in 0..ROUNDS_MAX {
-        let fetch = FetchRequest {
-            reader: Reader::Follower,
-            fetch_offset: state.fetch_offset,
-            leader_epoch: Some(state.leader_epoch),
-            last_fetched_epoch: state.last_fetched_epoch,
+        let action = if state.phase == Phase::Truncating {
+            compare(&log, config, state, leader)
+        } else {
+            let fetch = FetchRequest {
+                reader: Reader::Follower,
+                fetch_offset: state.fetch_offset,
+                leader_epoch: Some(state.leader_epoch),
+                last_fetched_epoch: state.last_fetched_epoch,
+            };
+            let answer = match leader_fetch_verdict(leader, &fetch) {
+                FetchVerdict::Serve { .. } | FetchVerdict::ReadRemote => {
+                    return (what, Some(state.fetch_offset));
+                }
+                FetchVerdict::Diverging { epoch, end_offset } => {
+                    FetchAnswer::Diverging { epoch, end_offset }
+                }
+                FetchVerdict::MovedToTieredStorage { .. } => FetchAnswer::MovedToTieredStorage,
+                FetchVerdict::Refuse(_) => FetchAnswer::OutOfRange,
+            };
+            let FetchState { fetch_offset, leader_epoch, .. } = state;
+            let request = Request { fetch_offset, leader_epoch };
+            decide(&log, config, state, leader, |known| Event::Response { request, answer, known })
         };
-        let answer = match leader_fetch_verdict(leader, &fetch) {
-            FetchVerdict::Serve { .. } | FetchVerdict::ReadRemote => {
-                return (what, Some(state.fetch_offset));
-            }
-            FetchVerdict::Diverging { epoch, end_offset } => {
-                FetchAnswer::Diverging { epoch, end_offset }
-            }
-            FetchVerdict::MovedToTieredStorage { .. } => FetchAnswer::MovedToTieredStorage,
-            FetchVerdict::Refuse(_) => FetchAnswer::OutOfRange,
-        };
-        match decide(&log, config, state, leader, answer) {
+        match action {
             Action::BuildAux { target, log_start_offset, .. } => {
                 log.restart(target.start_offset, log_start_offset);
                 log.epochs = leader.bounds.epochs.clone();
                 log.epochs.truncate_from_end(target.start_offset);
                 state.fetch_offset = target.start_offset;
+                state.phase = Phase::Fetching;
                 state.last_fetched_epoch = log.epochs.latest().map(|latest| latest.epoch);
                 what = "build";
             }
@@ -155,10 +171,7 @@ fn first_fetch(
                 (state, what) = (next, "restart");
             }
             Action::Truncate { offset, state: next } => {
-                log.end = offset;
-                log.local_start = log.local_start.min(offset);
-                log.start = log.start.min(offset);
-                log.epochs.truncate_from_end(offset);
+                log.truncate(offset);
                 (state, what) = (next, "truncate");
             }
             Action::Adopt(next) => state = next,
@@ -169,12 +182,31 @@ fn first_fetch(
     ("retry", None)
 }
 
+/// A follower that compares its log asks where its last epoch ends, and does not fetch before.
+fn compare(
+    log: &Log,
+    config: FollowerConfig,
+    state: FetchState,
+    leader: &LeaderView<'_>,
+) -> Action {
+    let LogBounds { epochs, log_end_offset, .. } = leader.bounds;
+    let end_of = |epoch| epochs.end_offset_for(epoch, log_end_offset);
+    let (epoch, end_offset) = state.last_fetched_epoch.map_or((NO_LEADER_EPOCH, -1), end_of);
+    let leader_epoch = state.leader_epoch;
+    decide(log, config, state, leader, |known| Event::EpochEnd {
+        leader_epoch,
+        epoch,
+        end_offset,
+        known,
+    })
+}
+
 fn decide(
     log: &Log,
     config: FollowerConfig,
     state: FetchState,
     leader: &LeaderView<'_>,
-    answer: FetchAnswer,
+    event: impl for<'k> Fn(&'k LeaderAnswers) -> Event<'k>,
 ) -> Action {
     let view = FollowerView {
         log_start_offset: log.start,
@@ -185,12 +217,9 @@ fn decide(
         config,
         state: Some(state),
     };
-    let FetchState { fetch_offset, leader_epoch, .. } = state;
-    let request = Request { fetch_offset, leader_epoch };
     let mut known = LeaderAnswers::default();
     loop {
-        let event = Event::Response { request, answer, known: &known };
-        match follower_step(&view, &event) {
+        match follower_step(&view, &event(&known)) {
             // Every question is put once: there are six.
             Action::Ask(query) => leader.answer(query, &mut known),
             action => return action,

@@ -65,6 +65,24 @@ fn a_follower_starts_where_uploads_end_or_waits() {
 }
 
 #[test]
+fn a_follower_that_is_cut_in_front_of_its_local_log_is_built() {
+    // spec: tiered-faults T4
+    let text = |rest: &str| {
+        format!(
+            r#"{{"leader": {{"log_start":0,"local_log_start":200,"log_end":500,
+            "highest_remote_offset":299{rest}}}, "follower": {{"log_start":0,
+            "local_log_start":550,"log_end":600}}}}"#
+        )
+    };
+    let keys = ["follower", "follower_start"];
+    let json = |what: &str, start: i64| [Value::from(what), Value::from(start)];
+    assert_eq!(of(&text(""), &keys), json("build", 300));
+    // Where the leader has nothing before that either, it goes on.
+    let text = text("").replace(r#""log_start":0,"local_log_start":200"#, r#""log_start":500"#);
+    assert_eq!(of(&text, &keys), json("truncate", 500));
+}
+
+#[test]
 fn without_the_shortcut_a_follower_starts_at_the_local_log() {
     let text = |key: &str| {
         format!(

@@ -5,6 +5,7 @@ use std::path::Path;
 use siltstone::io::Storage;
 use siltstone::log::bootstrap::AuxObject;
 use siltstone::log::{AppendReason, LeaderAppend};
+use siltstone::replica::{Invariant, check_caught_up};
 use siltstone::state::snapshot::Snapshot;
 use siltstone::tier::faulty_target::{TargetFault, TargetOperation};
 use siltstone::tier::{
@@ -50,6 +51,10 @@ fn catch_up(follower: &TestLog, leader: &TestLog) {
         offset = end;
     }
     follower.replicate();
+    // spec: tiered-faults T3
+    let (next, stable) =
+        (follower.log().local_log_start_offset(), follower.log().last_stable_offset());
+    assert_eq!(check_caught_up(next, stable), None);
 }
 
 fn offsets(log: &TestLog) -> (i64, i64, i64, i64) {
@@ -111,6 +116,7 @@ fn an_abort_alone_behind_the_rebuild_is_indexed() {
     let follower = tiered();
     build(&follower, &remote, &segment, 0).unwrap();
     assert_eq!(follower.log().last_stable_offset(), 0);
+    assert_eq!(check_caught_up(495, 0), Some(Invariant::DecidedBelowStart), "its end is to come");
     catch_up(&follower, &leader);
     assert_eq!(aborted(&follower, 495), [(1, 0, 505)]);
     assert_eq!(follower.log().last_stable_offset(), 506);

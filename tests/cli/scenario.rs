@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use siltstone_tests::cases::{cases, check_scenario};
 use siltstone_tests::tool::{self, Outcome};
 
 /// The scenarios of this project, answered and refused ones.
@@ -45,6 +46,15 @@ fn every_scenario_has_its_right_answers_and_no_more() {
         assert_eq!(kind, Some("scenario".into()));
         assert_eq!(found, scenario["answers"], "{}", scenario["what"]);
         assert_eq!(outcome.stdout.lines().count(), 1);
+    }
+}
+
+#[test]
+fn the_scenarios_of_the_cases_have_their_right_answers() {
+    let cases = cases("scenario");
+    assert!(cases.len() >= 8);
+    for case in &cases {
+        assert_eq!(check_scenario(case), [""; 0], "{} {}", case.id(), case.kind());
     }
 }
 

@@ -117,6 +117,27 @@ pub fn check(case: &Case, recover_options: &[&str]) -> Vec<String> {
     wrong.0
 }
 
+/// Everything that is wrong with the answers of `siltstone scenario` to a case.
+///
+/// # Panics
+///
+/// When the command line cannot be run at all.
+#[must_use]
+pub fn check_scenario(case: &Case) -> Vec<String> {
+    let (dir, name) = case.unpack();
+    let path = dir.path().join(name).join("scenario.json");
+    let mut wrong = Wrong::default();
+    let outcome = tool::run(["scenario".as_ref(), "--json".as_ref(), path.as_os_str()]);
+    wrong.unless(outcome.code == Some(0), || format!("exit {:?}", outcome.code));
+    let answer = outcome.json();
+    let is_asked = |key: &str| key != "must_not" && key != "note";
+    for (key, right) in case.expect().iter().filter(|(key, _)| is_asked(key)) {
+        let found = &answer[key];
+        wrong.unless(found == right, || format!("{key}: {found}, not {right}"));
+    }
+    wrong.0
+}
+
 fn archive() -> &'static Archive {
     static ARCHIVE: OnceLock<Archive> = OnceLock::new();
     ARCHIVE.get_or_init(|| Archive::open("cases.tar.zst"))

@@ -22,6 +22,9 @@ pub enum Invariant {
     StaleAnswerIgnored,
     /// 8: a follower fetches at its local log or behind it, never where it has no local data.
     FetchesBehindLocalStart,
+    /// T3: what is in remote storage is decided there, or by what follows: a follower that was
+    /// built from it knows no transaction from before that is open at its leader.
+    DecidedBelowStart,
 }
 
 /// Rule 1, of a log at rest.
@@ -49,6 +52,14 @@ pub fn check_installed(view: &FollowerView<'_>, target: &AuxTarget) -> Option<In
         && latest.is_some_and(|latest| latest.start_offset < next)
         && latest.map(|latest| latest.epoch) == view.epochs.epoch_for_offset(next - 1);
     if is_built { check_offsets(view) } else { Some(Invariant::BuiltAsSaid) }
+}
+
+/// Rule T3, of a log that was built from remote storage to begin at `next_offset` and has caught up
+/// since: its high watermark has come to where its leader's log ended when it was built.
+#[must_use]
+pub fn check_caught_up(next_offset: i64, last_stable_offset: i64) -> Option<Invariant> {
+    // spec: tiered-faults T3
+    (last_stable_offset < next_offset).then_some(Invariant::DecidedBelowStart)
 }
 
 /// Rules 6, 7 and 8, of a decision.

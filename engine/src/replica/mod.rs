@@ -43,7 +43,7 @@ pub use high_watermark::{
     AcksVerdict, HighWatermarkChange, LeaderProgress, acks_before_append, acks_verdict,
     advance_high_watermark, effective_min_isr, follower_high_watermark, low_watermark,
 };
-pub use invariants::{Invariant, check_action, check_installed, check_offsets};
+pub use invariants::{Invariant, check_action, check_caught_up, check_installed, check_offsets};
 pub use isr::{AlterAnswer, AlterOutcome, ExpandVerdict, InSyncReplicas, IsrChange};
 pub use leader::{
     FetchError, FetchRequest, FetchVerdict, LeaderView, Reader, leader_fetch_verdict,

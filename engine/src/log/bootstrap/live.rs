@@ -28,7 +28,8 @@ impl Log {
     /// Readers go on with what they hold. Many logs at once are
     /// [`build_aux_bulk`](crate::tier::build_aux_bulk)'s to do, which also writes where each starts
     /// into the checkpoint around it. This leaves that to the host: before it is done, a log that is
-    /// opened after a crash starts with its first local offset.
+    /// opened after a crash starts where an old line says, 0 without one, and is emptied by one that
+    /// lies behind its end.
     ///
     /// # Errors
     /// `InvalidArgument` for a log without remote storage; `Conflict`, also while another install

@@ -240,6 +240,8 @@ pub(crate) struct Cluster {
     pub(crate) follower_end: i64,
     pub(crate) remote: Vec<Segment>,
     pub(crate) remote_on: bool,
+    /// `follower.fetch.last.tiered.offset.enable`
+    pub(crate) shortcut: bool,
     pub(crate) flight: Option<Flight>,
     /// The epoch of each record that was ever committed, from offset 0 on.
     pub(crate) committed: Vec<i32>,
@@ -250,7 +252,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    pub(crate) fn first(faults: u8) -> Self {
+    pub(crate) fn first(faults: u8, shortcut: bool) -> Self {
         let mut leader = Replica::empty();
         leader.assign(0, 0);
         Cluster {
@@ -262,11 +264,18 @@ impl Cluster {
             follower_end: -1,
             remote: Vec::new(),
             remote_on: true,
+            shortcut,
             flight: None,
             committed: Vec::new(),
             wanted_start: 0,
             faults,
         }
+    }
+
+    /// The settings of a follower.
+    pub(crate) fn config(&self) -> FollowerConfig {
+        let (starts_at_tiered, remote_storage) = (self.shortcut, self.remote_on);
+        FollowerConfig { starts_at_tiered, remote_storage, compacted: false }
     }
 
     /// The records of a replica that are committed go down in history.
@@ -358,7 +367,7 @@ pub(crate) fn leader_view<'a>(
 /// What the rules see of a follower.
 pub(crate) fn follower_view<'a>(
     replica: &Replica,
-    remote_storage: bool,
+    config: FollowerConfig,
     epochs: &'a LeaderEpochs,
 ) -> FollowerView<'a> {
     FollowerView {
@@ -367,7 +376,7 @@ pub(crate) fn follower_view<'a>(
         log_end_offset: replica.end,
         high_watermark: replica.high_watermark,
         epochs,
-        config: FollowerConfig { starts_at_tiered: true, remote_storage, compacted: false },
+        config,
         state: replica.state,
     }
 }

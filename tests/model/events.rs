@@ -238,10 +238,10 @@ impl Cluster {
 
     /// A replica hears of the leader.
     pub(crate) fn follow(&mut self, number: usize, broken: Broken) {
-        let leader_epoch = self.epoch;
+        let (leader_epoch, config) = (self.epoch, self.config());
         let replica = &mut self.replicas[number];
         let epochs = epochs_of(&replica.epochs);
-        let mut view = follower_view(replica, self.remote_on, &epochs);
+        let mut view = follower_view(replica, config, &epochs);
         hide_what_is_missing(&mut view, broken);
         let initial_offset = view.initial_offset();
         let event = Event::NewLeader { leader_epoch, initial_offset };
@@ -396,7 +396,7 @@ impl Cluster {
 
     /// The next step of an installation.
     pub(crate) fn install(&mut self, number: usize, broken: Broken) -> Step {
-        let marks = broken.keeps(Broken::Mark);
+        let (marks, config) = (broken.keeps(Broken::Mark), self.config());
         let replica = &mut self.replicas[number];
         let mut build = replica.build.take().expect("a build");
         let next = build.segment.end + 1;
@@ -416,7 +416,7 @@ impl Cluster {
                     return Err(format!("no snapshot at {next}"));
                 }
                 let epochs = epochs_of(&replica.epochs);
-                let view = follower_view(replica, self.remote_on, &epochs);
+                let view = follower_view(replica, config, &epochs);
                 if let Some(rule) = check_installed(&view, &build.target) {
                     return Err(format!("{rule:?}"));
                 }
@@ -440,10 +440,10 @@ impl Cluster {
         event: &Event<'_>,
         broken: Broken,
     ) -> Result<Action, String> {
-        let remote_on = self.remote_on;
+        let config = self.config();
         let replica = &mut self.replicas[number];
         let epochs = epochs_of(&replica.epochs);
-        let mut view = follower_view(replica, remote_on, &epochs);
+        let mut view = follower_view(replica, config, &epochs);
         hide_what_is_missing(&mut view, broken);
         let mut action = follower_step(&view, event);
         let mut again = view;
@@ -504,7 +504,7 @@ impl Cluster {
     pub(crate) fn check(&self, broken: Broken) -> Step {
         for (number, replica) in self.replicas.iter().enumerate() {
             let epochs = epochs_of(&replica.epochs);
-            let view = follower_view(replica, self.remote_on, &epochs);
+            let view = follower_view(replica, self.config(), &epochs);
             if let Some(rule) = check_offsets(&view) {
                 return Err(format!("{rule:?} at {number}"));
             }

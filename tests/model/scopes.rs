@@ -34,6 +34,8 @@ pub(crate) struct Scope {
     pub(crate) switches: bool,
     /// The answer to a fetch takes its time.
     pub(crate) slow_answers: bool,
+    /// Empty followers start where their leader's uploads end, not at its local log.
+    pub(crate) shortcut: bool,
 }
 
 /// Leaders change, and nothing else is rare.
@@ -48,6 +50,7 @@ const ELECTIONS: Scope = Scope {
     deletes_records: false,
     switches: false,
     slow_answers: false,
+    shortcut: true,
 };
 
 const CRASHES: Scope = Scope { crashes: true, failed_reads: true, ..ELECTIONS };
@@ -79,6 +82,7 @@ impl fmt::Display for Scope {
             ("deleted records", self.deletes_records),
             ("tiering switched", self.switches),
             ("slow answers", self.slow_answers),
+            ("starts at the local log", !self.shortcut),
         ] {
             if is_in {
                 write!(f, ", {name}")?;
@@ -128,6 +132,20 @@ fn no_switch_of_tiering_and_no_late_answer_loses_a_committed_record() {
 }
 
 #[test]
+fn no_follower_that_starts_at_the_local_log_loses_a_committed_record() {
+    // spec: follower-fetch 7; tiered-faults T4
+    // Brokers of Kafka do so unless they are told otherwise.
+    for scope in [
+        Scope { end_max: 2, epoch_max: 1, ..ALL },
+        Scope { epoch_max: 1, faults: 1, ..CRASHES },
+        Scope { epoch_max: 1, faults: 1, ..DELETES },
+        Scope { epoch_max: 1, ..SWITCHES },
+    ] {
+        nothing_goes_wrong_in(Scope { shortcut: false, ..scope });
+    }
+}
+
+#[test]
 #[ignore = "minutes even with optimisation: .ci/long runs it"]
 fn no_history_loses_a_committed_record_or_breaks_an_invariant() {
     // spec: follower-fetch 7; tiered-faults T4
@@ -135,6 +153,7 @@ fn no_history_loses_a_committed_record_or_breaks_an_invariant() {
     let replaced = Scope { faults: 4, epoch_max: 1, ..REPLACES };
     for scope in [ALL, longer, Scope { faults: 3, ..CRASHES }, replaced] {
         nothing_goes_wrong_in(scope);
+        nothing_goes_wrong_in(Scope { shortcut: false, ..scope });
     }
 }
 
@@ -142,13 +161,17 @@ fn no_history_loses_a_committed_record_or_breaks_an_invariant() {
 fn no_random_history_of_many_events_goes_wrong() {
     // spec: follower-fetch 7; tiered-faults T4
     let scope = Scope { end_max: 8, epoch_max: 6, faults: 10, ..ALL };
-    let model = Tiered::new(scope, Broken::Nothing, true);
+    let models = [true, false].map(|shortcut| {
+        let scope = Scope { shortcut, ..scope };
+        Tiered::new(scope, Broken::Nothing, true)
+    });
     let number =
         |name, default| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
     let seed: u64 = number("SILTSTONE_PROPERTY_SEED", 1);
     let mut events = 0;
     for walked in 0..number("SILTSTONE_PROPERTY_CASES", 300) {
-        let found = walk(&model, seed.wrapping_mul(0x1_0000_0001).wrapping_add(walked), 120);
+        let model = if walked % 2 == 0 { &models[0] } else { &models[1] };
+        let found = walk(model, seed.wrapping_mul(0x1_0000_0001).wrapping_add(walked), 120);
         events += found.states;
         assert_eq!(found.failure, None, "walk {walked} with seed {seed}");
     }

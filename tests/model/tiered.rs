@@ -200,7 +200,7 @@ impl Model for Tiered {
     type State = Cluster;
 
     fn first(&self) -> Cluster {
-        let mut cluster = Cluster::first(self.scope.faults);
+        let mut cluster = Cluster::first(self.scope.faults, self.scope.shortcut);
         cluster.follow(1, self.broken);
         cluster.forget();
         cluster

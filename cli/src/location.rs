@@ -54,6 +54,11 @@ pub(crate) fn objects(session: &Session, path: &Path) -> Result<Arc<dyn ObjectTa
     Ok(Arc::new(LocalTarget::new(session.disk(), dir)))
 }
 
+/// Whether what a path or URL names is in a store.
+pub(crate) fn is_stored(path: &Path) -> bool {
+    matches!(Named::find(path), Ok(Named::Stored(_)))
+}
+
 /// What a path or URL names.
 enum Named {
     /// Something on this machine's disk.

@@ -28,6 +28,7 @@ pub(crate) const READERS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Remote {
     target: Arc<dyn ObjectTarget>,
+    is_far: bool,
     layout: ObjectLayout,
     inventory: RemoteInventory,
     /// The partitions by topic and number: more than one where a topic was made anew.
@@ -61,7 +62,13 @@ impl Remote {
             let name = (partition.topic.clone(), partition.partition);
             by_name.entry(name).or_default().push(partition.clone());
         }
-        Ok(Remote { target, layout, inventory, by_name, ahead: Mutex::default() })
+        let is_far = location::is_stored(path);
+        Ok(Remote { target, is_far, layout, inventory, by_name, ahead: Mutex::default() })
+    }
+
+    /// Whether it is a store and no folder: each object is waited for.
+    pub(crate) fn is_far(&self) -> bool {
+        self.is_far
     }
 
     /// As the engine takes it.

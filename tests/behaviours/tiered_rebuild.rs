@@ -526,6 +526,9 @@ fn many_small_waves_come_to_what_one_comes_to() {
     assert_eq!(rebuild(AuxLimits { held_bytes_max: 0, ..limits }), whole);
     assert_eq!(rebuild(AuxLimits { partitions_max: 3, ..limits }), whole);
     assert_eq!(rebuild(AuxLimits { partitions_max: 0, threads: 2, ..limits }), whole);
+    for threads in [1, 2] {
+        assert_eq!(rebuild(AuxLimits { readers: 8, threads, ..limits }), whole);
+    }
 }
 
 #[test]

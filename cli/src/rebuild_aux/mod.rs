@@ -131,6 +131,7 @@ fn rebuild(args: &RebuildAuxArgs, session: &Session) -> Result<(Vec<Step>, Resul
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let limits = AuxLimits {
         threads: args.threads.map_or(available, usize::from),
+        readers: if remote.is_far() { READERS } else { 1 },
         ..AuxLimits::new(args.now_ms.unwrap_or_else(now_ms))
     };
     let outcomes = if args.dry_run {

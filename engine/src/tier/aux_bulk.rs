@@ -19,6 +19,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -26,6 +27,7 @@ use super::aux_build::{
     AuxError, AuxErrorKind, AuxInstalled, AuxJob, AuxObjects, AuxPlace, AuxRemote, AuxResult,
 };
 use super::aux_homes::{Homes, Line};
+use super::read_many::side_by_side;
 use super::remote_segment::RemoteSegmentId;
 use crate::dir::pool::in_pool;
 use crate::error::{Error, Kind, Result};
@@ -35,9 +37,13 @@ use crate::log::bootstrap::{self, AuxStaged, AuxState};
 /// What a bulk rebuild may use.
 #[derive(Clone, Copy, Debug)]
 pub struct AuxLimits {
-    /// Threads to work with; 1 is the caller's own. So many objects are read at once.
+    /// Threads to work with; 1 is the caller's own.
     pub threads: usize,
-    /// Bytes of objects that are held at once for open logs; each thread may go beyond it by one
+    /// So many objects are read at once, but no fewer than there are threads: those of a store that
+    /// is far away are waited for most of the time. More of them than threads are threads as well,
+    /// for as long as something is read.
+    pub readers: usize,
+    /// Bytes of objects that are held at once for open logs; each reader may go beyond it by one
     /// object.
     pub held_bytes_max: u64,
     /// Partitions that are made durable together.
@@ -55,6 +61,7 @@ impl AuxLimits {
     pub fn new(now_ms: i64) -> Self {
         AuxLimits {
             threads: 1,
+            readers: 1,
             held_bytes_max: 256 << 20,
             partitions_max: 4096,
             object_bytes_max: 64 << 20,
@@ -202,7 +209,7 @@ impl<'a> Bulk<'a> {
         let together = waiting.iter().take_while(fits).count().max(1).min(waiting.len());
         let mut later = waiting.split_off(together);
         let held = AtomicU64::new(0);
-        let outcomes: Vec<_> = self.each(waiting, |unit| {
+        let outcomes = self.each_read(waiting, |unit: Unit| {
             if held.load(Ordering::Relaxed) > self.limits.held_bytes_max {
                 return Err(unit);
             }
@@ -337,11 +344,24 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    fn each<T: Send, U: Send>(&self, items: Vec<T>, work: impl Fn(T) -> U + Send + Sync) -> Vec<U> {
+    /// What `read` makes of each unit, as many at a time as there are readers.
+    fn each_read<U: Send>(
+        &self,
+        units: Vec<Unit>,
+        read: impl Fn(Unit) -> U + Send + Sync,
+    ) -> Vec<U> {
+        let readers = self.limits.readers.min(units.len());
+        if readers > self.limits.threads {
+            let slots: Vec<_> = units.into_iter().map(|unit| Mutex::new(Some(unit))).collect();
+            return side_by_side(readers, &slots, |slot| {
+                let unit = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+                read(unit.unwrap_or_default())
+            });
+        }
         if self.limits.threads > 1 {
-            items.into_par_iter().map(work).collect()
+            units.into_par_iter().map(read).collect()
         } else {
-            items.into_iter().map(work).collect()
+            units.into_iter().map(read).collect()
         }
     }
 

@@ -69,6 +69,7 @@ fn limits(options: &RebuildOptions) -> Outcome<AuxLimits> {
     };
     Ok(AuxLimits {
         threads: threads_of(options.threads)?,
+        readers: defaults.readers,
         held_bytes_max: or(options.held_bytes_max, defaults.held_bytes_max),
         partitions_max: count(options.partitions_max, defaults.partitions_max),
         object_bytes_max: or(options.object_bytes_max, defaults.object_bytes_max),

@@ -27,19 +27,17 @@ pub fn remote_aborted_transactions(
     Ok(found)
 }
 
-/// The same for who has the side files of the segment at hand.
+/// Adds the same to `found`, which is empty, for who has the side files of the segment at hand.
 pub(super) fn aborted_with(
     view: &RemoteView<'_>,
     segment: &RemoteSegment,
     indexes: &SegmentIndexes,
-    fetch_offset: i64,
-    upper_bound: i64,
-) -> Result<Vec<AbortedTxn>> {
-    let mut found = Vec::new();
-    let mut search = Search::new(view, fetch_offset, upper_bound, &mut found);
+    (fetch_offset, upper_bound): (i64, i64),
+    found: &mut Vec<AbortedTxn>,
+) -> Result<()> {
+    let mut search = Search::new(view, fetch_offset, upper_bound, found);
     let is_over = !segment.is_txn_index_empty && search.take_of(indexes)?;
-    search.run(segment, is_over)?;
-    Ok(found)
+    search.run(segment, is_over)
 }
 
 /// The same into memory that is used again: what was in `found` goes.

@@ -134,7 +134,26 @@ pub fn plan_direct_read<'a>(
     request: &DirectRequest<'_>,
     view: &DirectView<'a>,
 ) -> Result<DirectAnswer<'a>> {
+    let mut aborted = Vec::new();
+    let mut answer = plan_direct_read_into(request, view, &mut aborted)?;
+    if let DirectAnswer::Read(read) = &mut answer {
+        read.aborted = aborted;
+    }
+    Ok(answer)
+}
+
+/// The same into memory that is used again: the transactions that a reader must leave out are in
+/// `aborted`, in place of what was there, and [`DirectRead::aborted`] is empty.
+///
+/// # Errors
+/// Those of [`plan_direct_read`]; what is in `aborted` then means nothing.
+pub fn plan_direct_read_into<'a>(
+    request: &DirectRequest<'_>,
+    view: &DirectView<'a>,
+    aborted: &mut Vec<AbortedTxn>,
+) -> Result<DirectAnswer<'a>> {
     // spec: tiered 9.1
+    aborted.clear();
     let format = match check(request, view) {
         Ok(format) => format,
         Err(why) => return Ok(DirectAnswer::Fallback(why)),
@@ -158,14 +177,12 @@ pub fn plan_direct_read<'a>(
                 return Ok(DirectAnswer::Empty);
             };
             let bound = range.upper_bound_offset;
-            let aborted = match request.isolation {
-                Isolation::Committed => {
-                    aborted_with(&view.remote, segment, &indexes, request.offset, bound)?
-                }
-                Isolation::LogEnd | Isolation::HighWatermark => Vec::new(),
-            };
+            if request.isolation == Isolation::Committed {
+                let offsets = (request.offset, bound);
+                aborted_with(&view.remote, segment, &indexes, offsets, aborted)?;
+            }
             let next_offset = segment.end_offset.saturating_add(1);
-            let read = DirectRead { segment, format, range, aborted, next_offset };
+            let read = DirectRead { segment, format, range, aborted: Vec::new(), next_offset };
             return Ok(DirectAnswer::Read(read));
         }
         next = view.remote.segment_behind(segment);

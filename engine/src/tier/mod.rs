@@ -61,7 +61,7 @@ pub use cold::{ColdLog, ColdOptions, StableFrom};
 pub use copy_quota::CopyQuota;
 pub use direct_read::{
     DirectAnswer, DirectFallback, DirectRead, DirectRequest, DirectView, SegmentLocations,
-    plan_direct_read,
+    plan_direct_read, plan_direct_read_into,
 };
 pub use expire::{DeleteLag, ExpiryHost, ExpiryRun, delete_partition, run_expiry};
 pub use expiry::{ExpiryInput, ExpiryPlan, ExpiryReason, ExpiryStop, plan_expiry};

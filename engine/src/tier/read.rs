@@ -117,7 +117,9 @@ fn aborted(
     let size = i32::try_from(read.bytes.len()).unwrap_or(i32::MAX);
     let bound = indexes.offset_entries().fetch_upper_bound_offset(position, size);
     let upper_bound = bound.map_or(segment.end_offset.saturating_add(1), |entry| entry.offset);
-    aborted_with(view, segment, indexes, offset, upper_bound)
+    let mut found = Vec::new();
+    aborted_with(view, segment, indexes, (offset, upper_bound), &mut found)?;
+    Ok(found)
 }
 
 #[cfg(test)]

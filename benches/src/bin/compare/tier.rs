@@ -4,7 +4,9 @@ use std::hint::black_box;
 
 use siltstone::index::AbortedTxn;
 use siltstone::log::Isolation;
-use siltstone::tier::{DirectAnswer, SegmentIndexes, collect_remote_aborted, plan_direct_read};
+use siltstone::tier::{
+    DirectAnswer, SegmentIndexes, collect_remote_aborted, plan_direct_read_into,
+};
 use siltstone_benches::remote::{ABORTED, OFFSETS, RemoteLog, offset_index, request};
 use siltstone_benches::rounds::Timing;
 use siltstone_benches::{Result, live_limits, state, state_limits};
@@ -154,10 +156,13 @@ fn place(number: u64, end: i64) -> Result<i64> {
 fn direct(bench: &Bench, log: &RemoteLog, name: &str, isolation: Isolation) -> Result<Row> {
     let view = log.direct_view();
     let times = bench.scaled(PLANS);
+    let mut aborted = Vec::new();
     let ours = bench.time(|| {
         for number in 0..times {
             let wanted = request(place(number, log.end())?, isolation);
-            if !matches!(plan_direct_read(&wanted, &view)?, DirectAnswer::Read(_)) {
+            let answer = plan_direct_read_into(&wanted, &view, &mut aborted)?;
+            black_box(&aborted);
+            if !matches!(answer, DirectAnswer::Read(_)) {
                 return Err("no location was given".into());
             }
         }

@@ -124,7 +124,18 @@ impl Given {
             last_stable_offset: self.last_stable_offset,
             stored_format: self.stored_format,
         };
-        see(plan_direct_read(&self.request, &view).unwrap())
+        let answer = plan_direct_read(&self.request, &view).unwrap();
+        // Memory that is used again gets the same transactions, and nothing of the last ones.
+        let old =
+            AbortedTxn { producer_id: 9, first_offset: 8, last_offset: 9, last_stable_offset: 9 };
+        let mut aborted = vec![old; 3];
+        let mut into = plan_direct_read_into(&self.request, &view, &mut aborted).unwrap();
+        if let DirectAnswer::Read(read) = &mut into {
+            assert!(read.aborted.is_empty());
+            read.aborted.clone_from(&aborted);
+        }
+        assert_eq!(into, answer);
+        see(answer)
     }
 
     fn outcome(&self) -> Outcome {

@@ -3,7 +3,8 @@
 //! [`plan_expiry`] only decides; [`expire`](super::expire) does it, in the one order that loses
 //! nothing: the log start is raised before the first object goes.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::HashSet;
 
 use super::highest_remote::begins_above;
 use super::lineage::Lineage;
@@ -142,9 +143,11 @@ struct Scan<'s, 'a> {
 
 impl<'a> Scan<'_, 'a> {
     fn run(&mut self) -> ExpiryStop {
-        let lists = self.lists();
+        let listed = self.list();
         for epoch in self.lineage.epochs() {
-            for segment in lists.get(&epoch.epoch).into_iter().flatten() {
+            let first = listed.partition_point(|(it, _)| *it < epoch.epoch);
+            let from = listed.get(first..).unwrap_or_default();
+            for (_, segment) in from.iter().take_while(|(it, _)| *it == epoch.epoch) {
                 if let Some(stop) = self.look(segment) {
                     return stop;
                 }
@@ -153,19 +156,24 @@ impl<'a> Scan<'_, 'a> {
         ExpiryStop::End
     }
 
-    /// The segments of each epoch by start; of the same start the finished ones first.
-    fn lists(&self) -> HashMap<i32, Vec<&'a RemoteSegment>> {
-        let mut sorted = self.input.segments.to_vec();
-        sorted.sort_by_key(|segment| {
+    /// The segments of each epoch, by epoch and start; of the same start the finished ones first.
+    fn list(&self) -> Vec<(i32, &'a RemoteSegment)> {
+        let place = |segment: &&RemoteSegment| {
             (segment.start_offset, segment.state != RemoteSegmentState::CopyFinished)
-        });
-        let mut lists: HashMap<i32, Vec<&'a RemoteSegment>> = HashMap::new();
-        for segment in sorted {
-            for entry in &segment.leader_epochs {
-                lists.entry(entry.epoch).or_default().push(segment);
-            }
+        };
+        // Whoever lists them has them in order as a rule, and most know of one epoch.
+        let mut by_start = Cow::Borrowed(self.input.segments);
+        if !by_start.is_sorted_by_key(place) {
+            by_start.to_mut().sort_by_key(place);
         }
-        lists
+        let mut listed = Vec::with_capacity(by_start.len());
+        for segment in by_start.iter() {
+            listed.extend(segment.leader_epochs.iter().map(|entry| (entry.epoch, *segment)));
+        }
+        if !listed.is_sorted_by_key(|(epoch, _)| *epoch) {
+            listed.sort_by_key(|(epoch, _)| *epoch);
+        }
+        listed
     }
 
     fn look(&mut self, segment: &'a RemoteSegment) -> Option<ExpiryStop> {

@@ -20,6 +20,7 @@ mod report;
 mod scenario;
 mod session;
 mod settings;
+mod side_by_side;
 mod stat;
 mod target;
 mod time;

@@ -15,6 +15,7 @@ use crate::given::distinct;
 use crate::remote::Remote;
 use crate::session::{Session, complain};
 use crate::settings::{Settings, SettingsFrom};
+use crate::side_by_side::side_by_side;
 use crate::target::{PartitionDir, Target};
 use crate::{Outcome, time};
 
@@ -47,10 +48,16 @@ pub(super) fn plan(args: &PlanUploadsArgs, session: &Session) -> Result<(Vec<Pla
         let uploads = |dir: &PartitionDir| job.uploads(remote, dir).ok().flatten();
         remote.read_ahead(partitions.iter().filter_map(uploads));
     }
+    let asked: Vec<Result<_>> =
+        partitions.into_iter().map(|dir| Ok((job.offsets(&dir)?, dir))).collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let planned = side_by_side(threads, &asked, |asked| {
+        asked.as_ref().ok().map(|(offsets, dir)| job.plan(dir, *offsets)).transpose()
+    });
     let mut plans = Vec::new();
-    for dir in partitions {
-        match job.plan(dir) {
-            Ok(plan) => plans.push(plan),
+    for (asked, plan) in asked.into_iter().zip(planned) {
+        match asked.and(plan) {
+            Ok(plan) => plans.extend(plan),
             // Deleted since the directory was listed.
             Err(error) if error.kind() == Kind::NotFound && !is_one => {}
             Err(error) => {
@@ -109,6 +116,9 @@ struct Job<'a> {
     now_ms: i64,
 }
 
+/// The high watermark and the log start of a partition, where a checkpoint has them.
+type CheckpointOffsets = (Option<i64>, Option<i64>);
+
 /// What the settings say of a partition.
 #[derive(Default)]
 struct Part {
@@ -118,13 +128,13 @@ struct Part {
 }
 
 impl Job<'_> {
-    fn plan(&mut self, dir: PartitionDir) -> Result<Plan> {
+    fn plan(&self, dir: &PartitionDir, offsets: CheckpointOffsets) -> Result<Plan> {
         let storage = self.session.storage();
         let mut log = ColdLog::list(storage, &dir.path)?;
-        let part = self.part(&dir)?;
-        let (high_watermark, log_start) = self.offsets(&dir)?;
+        let part = self.part(dir)?;
+        let (high_watermark, log_start) = offsets;
         let copied_offset = match &self.remote {
-            Some(remote) => match self.uploads(remote, &dir)? {
+            Some(remote) => match self.uploads(remote, dir)? {
                 Some(partition) => {
                     let end = log.facts.read_end(storage, self.session.maps)?;
                     let end = end.map_or(0, |end| end.end_offset);
@@ -146,6 +156,7 @@ impl Job<'_> {
             maps: self.session.maps,
         };
         let answer = log.look(storage, &options)?;
+        let dir = dir.clone();
         Ok(Plan { dir, log, answer, copied_offset, apart: part.apart, is_remote: part.is_remote })
     }
 
@@ -196,7 +207,7 @@ impl Job<'_> {
     }
 
     /// The high watermark and the log start by the checkpoints beside the partition.
-    fn offsets(&mut self, dir: &PartitionDir) -> Result<(Option<i64>, Option<i64>)> {
+    fn offsets(&mut self, dir: &PartitionDir) -> Result<CheckpointOffsets> {
         let (Some(folder), Some(parent)) = (&dir.folder, dir.path.parent()) else {
             return Ok((None, None));
         };

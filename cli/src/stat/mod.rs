@@ -3,8 +3,6 @@
 mod print;
 
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
 use siltstone::dir::files::LOCK_FILE;
@@ -16,6 +14,7 @@ use crate::Outcome;
 use crate::given::distinct;
 use crate::progress::Progress;
 use crate::session::{Session, complain};
+use crate::side_by_side::side_by_side;
 use crate::target::{PartitionDir, Target};
 
 /// Count what is in partitions: batches, records, codecs, times, producers, transactions, epochs.
@@ -113,27 +112,11 @@ fn count_all(
     threads: usize,
     progress: &Progress,
 ) -> Vec<(PartitionDir, Result<LogStats>)> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(partitions.len()));
-    let work = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(partition) = partitions.get(number) else { break };
-            let stats = LogStats::read(session.storage(), &partition.path, session.maps, progress);
-            if let Ok(mut done) = done.lock() {
-                done.push((number, stats));
-            }
-        }
+    let count = |partition: &PartitionDir| {
+        LogStats::read(session.storage(), &partition.path, session.maps, progress)
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(work);
-        }
-        work();
-    });
-    let mut done = done.into_inner().unwrap_or_default();
-    done.sort_by_key(|(number, _)| *number);
-    partitions.into_iter().zip(done).map(|(partition, (_, stats))| (partition, stats)).collect()
+    let stats = side_by_side(threads, &partitions, count);
+    partitions.into_iter().zip(stats).collect()
 }
 
 impl PartitionStats {

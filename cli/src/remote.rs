@@ -9,10 +9,12 @@ use siltstone::io::Storage;
 use siltstone::log::{FolderName, LogFacts, VerifyOptions, read_topic_id};
 use siltstone::problem::Problem;
 use siltstone::state::LeaderEpochs;
+use siltstone::state::checkpoint::parse_epochs;
 use siltstone::tier::check_replica::check_replica;
 use siltstone::tier::{
-    AuxRemote, ObjectLayout, ObjectTarget, RemoteInventory, RemotePartition, RemoteParts,
-    RemoteSegment, RemoteSegmentState, check_remote_segments, highest_remote, read_remote_segments,
+    AuxRemote, Lineage, ObjectLayout, ObjectTarget, RemoteInventory, RemotePartition, RemoteParts,
+    RemoteSegment, RemoteSegmentState, SegmentPart, check_remote_segments, highest_remote,
+    read_remote_segments,
 };
 use siltstone::uuid::Uuid;
 use siltstone::{Error, Kind, Result};
@@ -23,6 +25,9 @@ use crate::target::file_name;
 
 /// Segments that are read at a time: an object store takes many questions at once.
 pub(crate) const READERS: usize = 32;
+
+/// The most bytes of a leader-epoch checkpoint that are read.
+const EPOCHS_BYTES_MAX: u64 = 64 << 20;
 
 /// An object store and what lies there.
 #[derive(Debug)]
@@ -121,6 +126,15 @@ impl Remote {
             let parts = self.whole(partition);
             finished_of(read_remote_segments(&*self.target, &self.layout, &parts, READERS))
         })
+    }
+
+    /// The leader epochs of the log that a segment was uploaded from, as they were then.
+    pub(crate) fn lineage(&self, segment: &RemoteSegment) -> Result<Lineage> {
+        let name = self.layout.name(&segment.id, segment.start_offset, SegmentPart::LeaderEpochs);
+        let epochs = (self.target.get(&name, None, EPOCHS_BYTES_MAX))
+            .and_then(|bytes| LeaderEpochs::from_entries(&parse_epochs(&bytes)?));
+        let epochs = epochs.map_err(|error| error.context(name))?;
+        Ok(Lineage::new(epochs.entries(), i64::MAX))
     }
 
     /// The segments of a partition that lack no part by the listing.

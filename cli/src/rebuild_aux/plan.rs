@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use siltstone::dir::files::{LOG_START_FILE, read_offsets};
 use siltstone::io::Storage;
 use siltstone::log::{FolderKind, FolderName, Inventory, read_topic_id};
-use siltstone::tier::{RemotePartition, RemoteSegment};
+use siltstone::tier::{Lineage, RemotePartition, RemoteSegment};
 use siltstone::{Error, Kind, Result};
 
 use crate::Outcome;
@@ -186,7 +186,9 @@ impl<'a> Plan<'a> {
             Some(partition) => self.remote.finished(partition)?,
             None => Vec::new(),
         };
-        let Some(segment) = choose(&segments, self.start_offset) else {
+        let Some(segment) =
+            choose(&segments, self.start_offset, |newest| self.remote.lineage(newest))?
+        else {
             let why = match self.start_offset {
                 Some(start) => format!("no whole segment in remote storage holds {}", start - 1),
                 None => "no whole segment is in remote storage".to_owned(),
@@ -199,15 +201,85 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Of segments that are whole, the one that holds the offset before `start_offset`, or the last
-/// one; of several uploads of one offset that of the latest leader.
-fn choose(segments: &[RemoteSegment], start_offset: Option<i64>) -> Option<&RemoteSegment> {
+/// Of segments that are whole, the last one of the latest leader; or the one that holds the offset
+/// before `start_offset`, of several uploads of that offset the one of the latest leader. One that
+/// lost an election holds records that no leader has, and its replica would be cut in front of its
+/// first record: `lineage` gives what the log of the last upload was.
+fn choose(
+    segments: &[RemoteSegment],
+    start_offset: Option<i64>,
+    lineage: impl FnOnce(&RemoteSegment) -> Result<Lineage>,
+) -> Result<Option<&RemoteSegment>> {
     // spec: follower-fetch 5.3, K4
-    let holds = |segment: &&RemoteSegment| {
-        start_offset.is_none_or(|start| {
-            (segment.start_offset..=segment.end_offset).contains(&start.saturating_sub(1))
-        })
+    let place = |segment: &&RemoteSegment| {
+        (segment.leader_epochs.last().map(|it| it.epoch), segment.end_offset)
     };
-    let last_epoch = |segment: &RemoteSegment| segment.leader_epochs.last().map(|it| it.epoch);
-    segments.iter().filter(holds).max_by_key(|segment| (last_epoch(segment), segment.end_offset))
+    let newest = segments.iter().max_by_key(place);
+    let (Some(start), Some(newest)) = (start_offset, newest) else { return Ok(newest) };
+    let previous = start.saturating_sub(1);
+    let mut holding = (segments.iter())
+        .filter(|segment| (segment.start_offset..=segment.end_offset).contains(&previous))
+        .peekable();
+    if holding.peek().is_none() {
+        return Ok(None);
+    }
+    let lineage = lineage(newest)?;
+    Ok(holding.filter(|segment| lineage.holds(segment)).max_by_key(place))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use siltstone::state::EpochEntry;
+    use siltstone::tier::{RemoteSegmentId, RemoteSegmentState};
+    use siltstone::uuid::Uuid;
+
+    use super::*;
+
+    fn epochs(list: &[(i32, i64)]) -> Vec<EpochEntry> {
+        list.iter().map(|&(epoch, start_offset)| EpochEntry { epoch, start_offset }).collect()
+    }
+
+    fn segment(number: u8, start_offset: i64, end_offset: i64, of: &[(i32, i64)]) -> RemoteSegment {
+        let partition =
+            RemotePartition { topic_id: Uuid::ZERO, topic: "orders".to_owned(), partition: 0 };
+        RemoteSegment {
+            id: RemoteSegmentId { partition, segment_id: Uuid([number; 16]) },
+            start_offset,
+            end_offset,
+            max_timestamp_ms: 0,
+            broker_id: 0,
+            event_timestamp_ms: 0,
+            size_bytes: 1,
+            custom_metadata: None,
+            state: RemoteSegmentState::CopyFinished,
+            leader_epochs: epochs(of),
+            is_txn_index_empty: true,
+        }
+    }
+
+    #[test]
+    fn a_segment_that_lost_an_election_is_not_begun_behind() {
+        // spec: follower-fetch 5.3, K4
+        // An unclean election ended epoch 0 at 50; the segment that reaches to 79 was taken.
+        let segments = [
+            segment(1, 0, 29, &[(0, 0)]),
+            segment(2, 30, 79, &[(0, 30)]),
+            segment(3, 30, 54, &[(0, 30), (1, 50)]),
+        ];
+        let lineage = |newest: &RemoteSegment| {
+            assert_eq!(newest.id, segments[2].id);
+            Ok(Lineage::new(&epochs(&[(0, 0), (1, 50)]), i64::MAX))
+        };
+        let chosen = |segments: &[RemoteSegment], start| {
+            let found: Option<&RemoteSegment> = choose(segments, start, lineage).unwrap();
+            found.map(|segment| segment.id.segment_id.0[0])
+        };
+        assert_eq!(chosen(&segments, None), Some(3));
+        assert_eq!(chosen(&segments, Some(20)), Some(1));
+        assert_eq!(chosen(&segments, Some(40)), Some(3));
+        assert_eq!(chosen(&segments, Some(70)), None);
+        assert_eq!(chosen(&[], Some(70)), None);
+    }
 }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What `work` gives of each item, in their order, up to `threads` at a time; the caller's thread is
-/// one of them.
+/// What `work` gives of each item, in their order, up to `threads` at a time; the caller's thread
+/// is one of them.
 pub(crate) fn side_by_side<T: Sync, U: Send>(
     threads: usize,
     items: &[T],

@@ -34,8 +34,8 @@ pub struct TopicMetadata {
 }
 
 /// The response to a request. `topics` are all that there are, by name; `limit` is the server's own
-/// bound of partitions (`max.request.partition.size.limit`). `may_describe` says of any name whether
-/// the asker may see such a topic; who may not is not told whether there is one.
+/// bound of partitions (`max.request.partition.size.limit`). `may_describe` says of any name
+/// whether the asker may see such a topic; who may not is not told whether there is one.
 ///
 /// # Errors
 /// The code for the whole request: `INVALID_REQUEST` for a cursor that cannot be.

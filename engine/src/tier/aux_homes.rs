@@ -81,9 +81,9 @@ impl<'a> Homes<'a> {
 
     /// Writes what the checkpoints say of rebuilt partitions, durably.
     ///
-    /// Of logs that are open only what an opening after a crash must not lack: with an old line a log
-    /// would start where it did before, and one that lies behind its end would empty it. The host
-    /// that has them open may write the same files at any time, also between what is read and
+    /// Of logs that are open only what an opening after a crash must not lack: with an old line a
+    /// log would start where it did before, and one that lies behind its end would empty it. The
+    /// host that has them open may write the same files at any time, also between what is read and
     /// written here: what it wrote of others is then as old as after a crash, until it writes
     /// again.
     pub(super) fn write_lines(&self, home: &Path, lines: &[Line], are_open: bool) -> Result<()> {

@@ -3,8 +3,6 @@
 #define _GNU_SOURCE /* for holes */
 #include "torn.h"
 
-#include <sys/resource.h>
-
 /* All that a log may say lies in here. */
 static const uint64_t log_size = TORN_BATCHES * (61 + 7 + 40);
 
@@ -111,17 +109,9 @@ static void look(void) {
     silt_log_close(log);
 }
 
-static void limit_files(rlim_t size) {
-    struct rlimit limit;
-    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
-    limit.rlim_cur = size < limit.rlim_max ? size : limit.rlim_max;
-    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-}
-
 /* Files can grow no further somewhere in the life of a log. What was appended is there after it. */
 static void is_full(void) {
     uint32_t state = 3;
-    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
     silt_config_t configs[] = { { "segment.index.bytes", "1024" }, { "segment.bytes", "4096" } };
     silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
     options.configs = configs;
@@ -155,13 +145,90 @@ static void is_full(void) {
     }
 }
 
+static void expect_full(silt_status_t status, const silt_error_t *error) {
+    CHECK(status == SILT_OK || (status == SILT_E_IO && error->os_errno == EFBIG));
+}
+
+/* The same of an offset index: what a flush has told to be durable is there. */
+static void offset_index_is_full(const char *path, rlim_t size) {
+    silt_error_t error = SILT_ERROR_INIT;
+    silt_index_t *index = NULL;
+    limit_files(size);
+    silt_status_t status = silt_index_open(path, SILT_INDEX_OFFSET, 0, 2048, 0, &index, &error);
+    expect_full(status, &error);
+    if (status == SILT_OK) {
+        for (int i = 1; i <= 200; i++) {
+            EXPECT(SILT_OK, silt_index_append(index, i, i * 10, NULL));
+        }
+        status = silt_index_flush(index, path, &error);
+        expect_full(status, &error);
+        expect_full(silt_index_resize(index, path, 4096, NULL, &error), &error);
+        CHECK(silt_index_lookup(index, 150) == ((int64_t)150 << 32 | 1500));
+        limit_files(RLIM_INFINITY);
+        EXPECT(SILT_OK, silt_index_trim(index, path, NULL));
+        EXPECT(SILT_OK, silt_index_sanity_check(index, NULL));
+        silt_index_close(index);
+        EXPECT(SILT_OK, silt_index_open(path, SILT_INDEX_OFFSET, 0, 2048, 0, &index, NULL));
+        CHECK(silt_index_lookup(index, 1000) == ((int64_t)200 << 32 | 2000));
+        silt_index_close(index);
+    }
+    limit_files(RLIM_INFINITY);
+}
+
+/* The same of a transaction index: what was appended is there, and no piece of anything else. */
+static void txn_index_is_full(const char *path, rlim_t size) {
+    silt_error_t error = SILT_ERROR_INIT;
+    silt_index_t *index = NULL;
+    silt_aborted_entry_t entry = { 9, 0, 0, 0 }, found[200];
+    uint32_t appended = 0, count = 0;
+    EXPECT(SILT_OK, silt_index_open(path, SILT_INDEX_TXN, 0, 0, 0, &index, NULL));
+    limit_files(size);
+    for (int64_t i = 0; i < 200; i++) {
+        entry.first_offset = entry.last_offset = entry.last_stable_offset = 5 * i;
+        silt_status_t status = silt_index_append_aborted(index, path, &entry, &error);
+        expect_full(status, &error);
+        if (status != SILT_OK) {
+            break;
+        }
+        appended++;
+    }
+    limit_files(RLIM_INFINITY);
+    EXPECT(SILT_OK, silt_index_collect_aborted(index, INT64_MIN, INT64_MAX, found, 200, &count,
+                                               NULL, NULL));
+    CHECK(count == appended);
+    /* There is place again. */
+    if (appended < 200) {
+        EXPECT(SILT_OK, silt_index_append_aborted(index, path, &entry, NULL));
+        appended++;
+    }
+    silt_index_close(index);
+    EXPECT(SILT_OK, silt_index_open(path, SILT_INDEX_TXN, 0, 0, 0, &index, NULL));
+    EXPECT(SILT_OK, silt_index_collect_aborted(index, INT64_MIN, INT64_MAX, found, 200, &count,
+                                               NULL, NULL));
+    CHECK(count == appended && found[count - 1].last_offset == entry.last_offset);
+    silt_index_close(index);
+}
+
+static void indexes_are_full(void) {
+    uint32_t state = 4;
+    for (int round = 0; round < tries() / 20 + 1; round++) {
+        char name[64];
+        snprintf(name, sizeof name, "%d.index", round);
+        offset_index_is_full(path_of(name), random_of(&state) % 6000);
+        snprintf(name, sizeof name, "%d.txnindex", round);
+        txn_index_is_full(path_of(name), random_of(&state) % 8000);
+    }
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     home = argv[1];
     is_cut();
     look_through_holes(look);
     is_torn();
+    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
     is_full();
+    indexes_are_full();
     puts("ok");
     return 0;
 }

@@ -61,6 +61,51 @@ static void read_once(const siltstone::Log &log, std::uint32_t &state) {
     });
 }
 
+// Whether it is an exception with the system's error when a disk is full; whether there was one.
+template <typename Call> static bool is_full(Call &&call) {
+    try {
+        call();
+        return false;
+    } catch (const siltstone::Error &error) {
+        CHECK(error.what()[0] != 0 && error.code() == SILT_E_IO && error.os_errno() == EFBIG);
+        return true;
+    }
+}
+
+// Files can grow no further somewhere in the life of a log. What was appended is there after it.
+static void lives_with_a_full_disk(const std::string &name, rlim_t size) {
+    const std::string dir = path_of(name.c_str());
+    silt_config_t configs[] = {{"segment.index.bytes", "1024"}, {"segment.bytes", "4096"}};
+    silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
+    options.configs = configs;
+    options.config_count = 2;
+    std::int64_t appended_end = 0;
+    limit_files(size);
+    is_full([&] {
+        siltstone::Log log(dir, &options);
+        for (int i = 0; i < 200; i++) {
+            unsigned char bytes[256];
+            const silt_append_t request = SILT_APPEND_INIT;
+            log.append_leader(bytes, make_batch(bytes, 0, 1000 + i, -1, 0, 40), request);
+            appended_end = i + 1;
+        }
+    });
+    const std::string index_path = dir + ".txnindex";
+    std::size_t aborted = 0;
+    is_full([&] {
+        siltstone::Index index(index_path, SILT_INDEX_TXN, 0, 0);
+        for (std::int64_t i = 0; i < 200; i++) {
+            index.append_aborted(index_path, {9, 5 * i, 5 * i, 5 * i});
+            aborted++;
+        }
+    });
+    limit_files(RLIM_INFINITY);
+    options.flags = SILT_LOG_UNCLEAN;
+    CHECK(siltstone::Log(dir, &options).offsets().log_end_offset == appended_end);
+    const siltstone::Index index(index_path, SILT_INDEX_TXN, 0, 0);
+    CHECK(index.collect_aborted(INT64_MIN, INT64_MAX).size() == aborted);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     home = argv[1];
@@ -80,6 +125,10 @@ int main(int argc, char **argv) {
         read_once(log, state);
     }
     stop_tearing(child);
+    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    for (int i = 0; i < tries() / 50 + 1; i++) {
+        lives_with_a_full_disk("full-" + std::to_string(i), random_of(&state) % 6000);
+    }
     std::puts("ok");
     return 0;
 }

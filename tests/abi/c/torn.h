@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,6 +50,14 @@ static inline silt_log_t *make_log_to_tear(void) {
     EXPECT(SILT_OK, silt_log_roll(log, 2000, NULL, NULL));
     EXPECT(SILT_OK, silt_log_flush(log, 2000, NULL));
     return log;
+}
+
+/* Has no file grow beyond this size, as on a full disk. Whoever ignores SIGXFSZ gets EFBIG then. */
+static inline void limit_files(rlim_t size) {
+    struct rlimit limit;
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = size < limit.rlim_max ? size : limit.rlim_max;
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 }
 
 /* Makes a hole of a page in a file; 0 where the file system has none, -1 when that fails. */

@@ -1,7 +1,7 @@
 /*
  * What calls cost from C: crossings DIR SEALED_END, where the sealed segment of the log in DIR ends.
  * The `crossings` program of the benches makes DIR and reads the lines that this prints: a name and
- * the nanoseconds of one, the median of rounds.
+ * the nanoseconds of one, of a MiB where it is a walk, the median of rounds.
  */
 #include <siltstone.h>
 
@@ -170,6 +170,61 @@ static void upload_columns(void) {
     }
 }
 
+static unsigned char *segment;
+static uint64_t segment_size;
+static unsigned char offset_index_room[1 << 20], time_index_room[1 << 20];
+static silt_producer_t producers[200];
+
+static void expect_walked(silt_status_t status, uint64_t valid_bytes, const silt_error_t *error) {
+    if (status != SILT_OK) {
+        die("walk", error);
+    }
+    if (valid_bytes != segment_size) {
+        fprintf(stderr, "the walk ended at %" PRIu64 "\n", valid_bytes);
+        exit(1);
+    }
+}
+
+static void scan_segment(void) {
+    silt_error_t error = SILT_ERROR_INIT;
+    silt_scan_t wanted = SILT_SCAN_INIT;
+    silt_scanned_t found = SILT_SCANNED_INIT;
+    wanted.offset_index = offset_index_room;
+    wanted.offset_index_capacity = sizeof offset_index_room;
+    wanted.time_index = time_index_room;
+    wanted.time_index_capacity = sizeof time_index_room;
+    wanted.producers = producers;
+    wanted.producers_capacity = sizeof producers / sizeof producers[0];
+    silt_status_t status = silt_segment_scan(segment, segment_size, &wanted, &found, &error);
+    expect_walked(status, found.valid_bytes, &error);
+}
+
+static void rebuild_segment(void) {
+    silt_error_t error = SILT_ERROR_INIT;
+    silt_rebuilt_t rebuilt = SILT_REBUILT_INIT;
+    silt_status_t status = silt_segment_rebuild(
+        segment, segment_size, 0, 0, 0, offset_index_room, sizeof offset_index_room,
+        time_index_room, sizeof time_index_room, &rebuilt, &error);
+    expect_walked(status, rebuilt.valid_bytes, &error);
+}
+
+/* Walks over a segment that no cache holds. All its pages are there before: it is read into them. */
+static void walks(const char *path) {
+    FILE *file = fopen(path, "rb");
+    long size = file == NULL || fseek(file, 0, SEEK_END) != 0 ? -1 : ftell(file);
+    segment = size < 0 ? NULL : malloc((size_t)size);
+    if (segment == NULL) {
+        fprintf(stderr, "no segment\n");
+        exit(1);
+    }
+    rewind(file);
+    segment_size = fread(segment, 1, (size_t)size, file);
+    fclose(file);
+    measure("scan", (double)(segment_size >> 20), scan_segment);
+    measure("rebuild", (double)(segment_size >> 20), rebuild_segment);
+    free(segment);
+}
+
 /* The batch to be appended. */
 static void read_batch(const char *path) {
     FILE *file = fopen(path, "rb");
@@ -226,5 +281,7 @@ int main(int count, char **arguments) {
     silt_log_close(one_log);
 
     upload_columns();
+    snprintf(path, sizeof path, "%s/scanned-0/00000000000000000000.log", arguments[1]);
+    walks(path);
     return 0;
 }

@@ -19,6 +19,7 @@ pub mod state_limits;
 pub mod supply;
 pub mod sync_limits;
 pub mod uploads;
+pub mod walks;
 
 /// A benchmark that cannot go on says why and ends.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

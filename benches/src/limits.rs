@@ -34,21 +34,38 @@ struct Walked {
     max_timestamp: i64,
 }
 
+impl Walked {
+    fn nothing() -> Self {
+        Walked {
+            offset_index: Vec::with_capacity(4 << 20),
+            time_index: Vec::with_capacity(4 << 20),
+            producers: vec![(0, 0); PRODUCER_SLOTS],
+            since_entry: 0,
+            position: 0,
+            next_offset: 0,
+            max_timestamp: 0,
+        }
+    }
+}
+
+/// The same of a log's bytes in memory.
+///
+/// # Errors
+/// When a checksum is wrong.
+pub fn recover_bytes(bytes: &[u8]) -> Result<i64> {
+    let mut walked = Walked::nothing();
+    walk(bytes, &mut walked)?;
+    black_box(&walked);
+    Ok(walked.next_offset)
+}
+
 /// Checks every batch of a log and builds indexes and producers. The engine's maps are used where
 /// maps are allowed, and plain reads else.
 ///
 /// # Errors
 /// When a checksum is wrong.
 pub fn recover(log: &Path, maps: MapMode) -> Result<i64> {
-    let mut walked = Walked {
-        offset_index: Vec::with_capacity(4 << 20),
-        time_index: Vec::with_capacity(4 << 20),
-        producers: vec![(0, 0); PRODUCER_SLOTS],
-        since_entry: 0,
-        position: 0,
-        next_offset: 0,
-        max_timestamp: 0,
-    };
+    let mut walked = Walked::nothing();
     if maps == MapMode::Never {
         walk_reads(log, &mut walked)?;
     } else {

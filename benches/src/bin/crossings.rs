@@ -30,7 +30,7 @@ use siltstone_benches::batches::{FIRST_TIMESTAMP_MS, Shape};
 use siltstone_benches::rounds::{Watch, rounds};
 use siltstone_benches::segment::Segment;
 use siltstone_benches::supply::{Offsets, Supply};
-use siltstone_benches::{Result, document, machine, uploads};
+use siltstone_benches::{Result, document, limits, machine, uploads, walks};
 
 const MARKS: (&str, &str) = ("<!-- crossings: made by the command above -->", "<!-- end -->");
 const ROUNDS: usize = 5;
@@ -62,6 +62,19 @@ const ROWS: [(&str, &str, Option<f64>); 10] = [
     ("upload columns of 100,000 segments, as a list", "tier-list", Some(10_000.0)),
 ];
 
+/// The same of walks over a segment in the caller's memory, in GB/s.
+const WALKS: [(&str, &str); 2] = [
+    ("`silt_segment_scan`: indexes and producers", "scan"),
+    ("`silt_segment_rebuild`: indexes", "rebuild"),
+];
+/// More than a cache holds.
+const SCANNED_BYTES: u64 = 512 << 20;
+const SCANNED_SHAPE: Shape = Shape { batch_bytes: 16 << 10, codec: Codec::None, producers: 100 };
+/// What a walk is to come to where memory is fast enough.
+const WALK_GOAL: f64 = 18.0;
+/// A MiB in ns is so many GB/s.
+const MIB: f64 = 1_048_576.0;
+
 /// Nanoseconds by the names of the C program.
 type Figures = BTreeMap<String, f64>;
 
@@ -85,6 +98,7 @@ fn compare(home: &Path) -> Result<String> {
     index(home, &mut own)?;
     let sealed_end = log(home, &mut own)?;
     columns(&mut own)?;
+    walk(home, &mut own)?;
     let from_c = run_c(home, sealed_end)?;
     let empty = *from_c.get("empty").ok_or("a figure is missing")?;
     own.insert("crossing".to_owned(), empty);
@@ -101,6 +115,20 @@ fn compare(home: &Path) -> Result<String> {
         });
         // Writing to a string does not fail.
         let _ = writeln!(table, "| {name} | {c:.1} | {own:.1} | {goal} |");
+    }
+    let limit = MIB / own.get("plain").ok_or("a figure is missing")?;
+    table += "\n| walk over 512 MiB in memory | from C, GB/s | within | a plain loop | goal |\n";
+    table += "|---|---|---|---|---|\n";
+    for (name, key) in WALKS {
+        let (Some(c), Some(own)) = (from_c.get(key), own.get(key)) else {
+            return Err(format!("there is no figure of {key}").into());
+        };
+        let (c, own) = (MIB / c, MIB / own);
+        let verdict = if c >= WALK_GOAL { "reached" } else { "short" };
+        let _ = writeln!(
+            table,
+            "| {name} | {c:.1} | {own:.1} | {limit:.1} | >= {WALK_GOAL:.0}: {verdict} |"
+        );
     }
     Ok(table)
 }
@@ -239,6 +267,16 @@ fn columns(own: &mut Figures) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// Walks over the bytes of a segment, read into memory before.
+fn walk(home: &Path, own: &mut Figures) -> Result<()> {
+    let segment = Segment::make(home, "scanned", SCANNED_BYTES, SCANNED_SHAPE)?;
+    let bytes = fs::read(&segment.log)?;
+    let mebibytes = bytes.len() >> 20;
+    measure(own, "scan", mebibytes, || walks::all(&bytes))?;
+    measure(own, "rebuild", mebibytes, || walks::indexes(&bytes))?;
+    measure(own, "plain", mebibytes, || limits::recover_bytes(&bytes).map(drop))
 }
 
 /// Compiles and runs the other side.

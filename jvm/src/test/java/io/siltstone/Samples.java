@@ -48,6 +48,28 @@ public final class Samples {
         return batch;
     }
 
+    /** A batch of this size in all, of 1 to 8 KiB: one record, of no producer. */
+    public static MemorySegment whole(long offset, int size) {
+        MemorySegment batch = large(offset, -1, 0, size);
+        int recordSize = size - 61 - 2;
+        int valueSize = recordSize - 4 - 2 - 1;
+        byte[] head = {low(recordSize), high(recordSize), 0, 0, 0, 1, low(valueSize),
+                high(valueSize)};
+        batch.asSlice(61, head.length).copyFrom(MemorySegment.ofArray(head));
+        batch.set(ValueLayout.JAVA_BYTE, size - 1, (byte) 0);
+        seal(batch);
+        return batch;
+    }
+
+    /** The first byte of two of a number that may be below 0. */
+    private static byte low(int number) {
+        return (byte) (2 * number & 0x7f | 0x80);
+    }
+
+    private static byte high(int number) {
+        return (byte) (2 * number >> 7);
+    }
+
     /** A batch of this size in all: one record, of a producer with a sequence number each. */
     public static MemorySegment large(long offset, long producerId, int sequence, int size) {
         MemorySegment batch = Arena.ofAuto().allocate(size);

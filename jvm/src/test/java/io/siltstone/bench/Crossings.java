@@ -28,6 +28,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.ThreadLocalRandom;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Level;
 import org.openjdk.jmh.annotations.Mode;
 import org.openjdk.jmh.annotations.OperationsPerInvocation;
 import org.openjdk.jmh.annotations.OutputTimeUnit;
@@ -56,9 +57,11 @@ public class Crossings {
     private static final int LOGS = 1000;
     private static final int SEGMENTS = 100_000;
     private static final int BATCH_SIZE = 16 << 10;
-    private static final long LOG_SIZE = 128L << 20;
-    /** What a cache of the processor holds. */
-    private static final long WARM_SIZE = 8L << 20;
+    /** More than caches hold, and a part that they do. */
+    private static final long LOG_SIZE = 256L << 20;
+    private static final long PART_SIZE = 8L << 20;
+
+    private static final int APPENDED_SIZE = 1 << 10;
 
     /** A function of the C library that does next to nothing. */
     private static final MethodHandle ABS = Linker.nativeLinker().downcallHandle(
@@ -72,8 +75,59 @@ public class Crossings {
     private TierColumns oneAsRange;
     private TierColumns oneAsList;
     private TierColumns many;
-    private MemorySegment segment;
-    private final SegmentScan scan = new SegmentScan(1 << 20, 1 << 20, 0, 8);
+
+    /** The bytes of a log, in memory of the host, of one idempotent producer. */
+    @State(Scope.Benchmark)
+    public static class Scanned {
+        private final MemorySegment log = Arena.ofAuto().allocate(LOG_SIZE);
+        private final SegmentScan scan = new SegmentScan(1 << 20, 1 << 20, 0, 8);
+        private long position;
+
+        /** Writes to all of its pages. */
+        @Setup
+        public void fill() {
+            for (int at = 0; at < LOG_SIZE / BATCH_SIZE; at++) {
+                MemorySegment batch = Samples.large(at, 7, at, BATCH_SIZE);
+                log.asSlice((long) at * BATCH_SIZE, BATCH_SIZE).copyFrom(batch);
+            }
+        }
+
+        /** All that a part tells, as a segment of its own. */
+        private long walk(long begin) {
+            scan.run(log.asSlice(begin, PART_SIZE), begin / BATCH_SIZE);
+            return scan.nextOffset();
+        }
+    }
+
+    /** A log that is appended to, and emptied before each round. */
+    @State(Scope.Thread)
+    public static class Appending {
+        private Path home;
+        private Log log;
+        private final MemorySegment batch = Samples.whole(0, APPENDED_SIZE);
+        private final MemorySegment sent = Arena.ofAuto().allocate(APPENDED_SIZE);
+        private final Appended appended = new Appended();
+
+        /** Opens it. */
+        @Setup
+        public void open() throws Exception {
+            home = Files.createTempDirectory("siltstone-bench-");
+            log = Log.open(home.resolve("appended-0"), new LogOptions());
+        }
+
+        /** Rounds would fill a disk. */
+        @Setup(Level.Iteration)
+        public void empty() {
+            log.truncateFully(0, 0, 1000);
+        }
+
+        /** Nothing is left. */
+        @TearDown
+        public void close() throws Exception {
+            log.close();
+            delete(home);
+        }
+    }
 
     /** An index as large as Kafka makes one, and partitions with a batch each. */
     @Setup
@@ -128,16 +182,6 @@ public class Crossings {
         return columns;
     }
 
-    /** The bytes of a segment, in memory of the host, of one idempotent producer. */
-    @Setup
-    public void fillSegment() {
-        segment = Arena.ofAuto().allocate(LOG_SIZE);
-        for (int at = 0; at < LOG_SIZE / BATCH_SIZE; at++) {
-            MemorySegment batch = Samples.large(at, 7, at, BATCH_SIZE);
-            segment.asSlice((long) at * BATCH_SIZE, BATCH_SIZE).copyFrom(batch);
-        }
-    }
-
     /** Nothing is left. */
     @TearDown
     public void close() throws Exception {
@@ -146,7 +190,11 @@ public class Crossings {
             log.close();
         }
         index.close();
-        try (var files = Files.walk(home)) {
+        delete(home);
+    }
+
+    private static void delete(Path folder) throws Exception {
+        try (var files = Files.walk(folder)) {
             files.sorted(java.util.Comparator.reverseOrder()).map(Path::toFile)
                     .forEach(java.io.File::delete);
         }
@@ -198,6 +246,14 @@ public class Crossings {
         return size;
     }
 
+    /** A batch of 1 KiB, which is copied anew as the log writes its offsets into it. */
+    @Benchmark
+    public long append(Appending to) {
+        to.sent.copyFrom(to.batch);
+        to.log.appendLeader(to.sent, 0, 1000, Origin.CLIENT, 0, to.appended);
+        return to.appended.lastOffset();
+    }
+
     /** What is to be uploaded of 100,000 segments of one log: where it begins, and how many. */
     @Benchmark
     public void eligibleAsRange() {
@@ -216,18 +272,21 @@ public class Crossings {
         many.decide(LOGS, SEGMENTS, 0, 1000);
     }
 
-    /** All that a segment of 128 MiB tells, from 16 KiB batches in the host's memory. */
+    /**
+     * All that 8 MiB of 16 KiB batches in the host's memory tell, which are in no cache: the next
+     * part of a larger log each time. A walk over all of that would be longer than a round, and on
+     * a machine that others use it would be interrupted each time.
+     */
     @Benchmark
-    public long recover() {
-        scan.run(segment, 0);
-        return scan.nextOffset();
+    public long recover(Scanned of) {
+        of.position = (of.position + PART_SIZE) % LOG_SIZE;
+        return of.walk(of.position);
     }
 
-    /** The same of its first 8 MiB, which are in a cache. */
+    /** The same of one part, which is in a cache. */
     @Benchmark
-    public long recoverWarm() {
-        scan.run(segment.asSlice(0, WARM_SIZE), 0);
-        return scan.nextOffset();
+    public long recoverWarm(Scanned of) {
+        return of.walk(0);
     }
 
     /** Runs all and prints the best round of each. */
@@ -243,8 +302,7 @@ public class Crossings {
             String name = run.getParams().getBenchmark();
             String last = Arrays.asList(name.split("\\.")).getLast();
             long bytes = switch (last) {
-                case "recover" -> LOG_SIZE;
-                case "recoverWarm" -> WARM_SIZE;
+                case "recover", "recoverWarm" -> PART_SIZE;
                 default -> 0;
             };
             String rate = bytes > 0

@@ -21,7 +21,8 @@
  * Every function that can fail returns a silt_status_t: SILT_OK, or one of the negative SILT_E_
  * codes. Its last parameter is the caller's silt_error_t, which may be NULL; it is written when the
  * function fails, and left alone when it does not. Results are written on success alone, but for
- * calls that take many items: those write the status of each item in any case.
+ * calls that take many items: those write the status of each item in any case. What stands in an
+ * array that a call which fails was to fill says nothing.
  *
  * MEMORY
  *
@@ -56,7 +57,8 @@
  * and that end with it. It calls nobody but the progress function that it is given, on the
  * caller's thread. It keeps no errors or objects by thread, has no signal handler, and prints
  * nothing but, on standard error, the place of a fault of its own (SILT_E_BUG). After fork() the
- * objects of the parent cannot be used in the child: SILT_E_FORKED.
+ * objects of the parent cannot be used in the child: SILT_E_FORKED. A library that is unloaded by
+ * dlclose() stays until the threads that called it have ended.
  *
  * SIGNALS
  *
@@ -907,9 +909,9 @@ SILT_API silt_status_t silt_engine_open(const char *const *dirs, uint32_t dir_co
 /*
  * Ends an engine as a clean stop does: makes all logs durable, writes checkpoints and marks each
  * directory of which every log was opened and closed without an error; *clean_dirs, which may be
- * NULL, gets their number. `broker_epoch` is -1 for none, `threads` are at most 1024. Work that was
- * handed out is void, and every other call on the engine and its logs but the closing ones gives
- * SILT_E_CLOSED, also after an error.
+ * NULL, gets their number, also where the rest gives an error. `broker_epoch` is -1 for none,
+ * `threads` are at most 1024. Work that was handed out is void, and every other call on the engine
+ * and its logs but the closing ones gives SILT_E_CLOSED, also after an error.
  */
 SILT_API silt_status_t silt_engine_stop(silt_engine_t *engine, int64_t broker_epoch,
                                         uint32_t threads, uint32_t *clean_dirs, silt_error_t *err);

@@ -436,6 +436,10 @@ engine_function! {
 engine_function! {
     fn silt_engine_stop(broker_epoch: i64, threads: u32, clean_dirs: *mut u32) |it| {
         let threads = threads_of(threads)?;
+        // Before the stop, which cannot be made again.
+        if !clean_dirs.is_aligned() {
+            return invalid("a result is not aligned");
+        }
         if it.is_stopped.swap(true, Ordering::AcqRel) {
             return Err(Failure::Call(CLOSED, "the engine was stopped"));
         }

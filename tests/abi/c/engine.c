@@ -237,6 +237,8 @@ static void lives(void) {
     CHECK(count > 0);
     uint32_t clean = 0;
     EXPECT(SILT_E_INVALID_ARGUMENT, silt_engine_stop(engine, 77, UINT32_MAX, &clean, NULL));
+    void *odd = (char *)&clean + 1;
+    EXPECT(SILT_E_INVALID_ARGUMENT, silt_engine_stop(engine, 77, 2, odd, NULL));
     EXPECT(SILT_OK, silt_engine_stop(engine, 77, 2, &clean, NULL));
     CHECK(clean == 2);
     EXPECT(SILT_E_CLOSED, silt_engine_run(engine, work[0].id, 0, NULL));

@@ -50,6 +50,36 @@ static void *write_too(void *refused) {
     return NULL;
 }
 
+static int is_met;
+
+static void *ask_for_producers(void *unused) {
+    silt_producer_t producers[4];
+    uint32_t count = 0;
+    silt_status_t status = SILT_OK;
+    while (status == SILT_OK) {
+        status = silt_log_producers(log_, producers, 4, &count, NULL);
+    }
+    EXPECT(SILT_E_CONFLICT, status);
+    __atomic_store_n(&is_met, 1, __ATOMIC_RELAXED);
+    return unused;
+}
+
+/* Whoever asks for producers is not kept waiting by one that writes. */
+static void refuses_beside_one_that_writes(void) {
+    pthread_t asker;
+    CHECK(pthread_create(&asker, NULL, ask_for_producers, NULL) == 0);
+    while (!__atomic_load_n(&is_met, __ATOMIC_RELAXED)) {
+        unsigned char bytes[256];
+        size_t size = make_batch(bytes, 0, 1000, -1, 0, 40);
+        silt_append_t request = SILT_APPEND_INIT;
+        silt_appended_t appended = SILT_APPENDED_INIT;
+        /* A cut waits for the disk. */
+        EXPECT(SILT_OK, silt_log_append_leader(log_, bytes, size, &request, &appended, NULL));
+        EXPECT(SILT_OK, silt_log_truncate_fully(log_, appended.last_offset, -1, 0, NULL));
+    }
+    CHECK(pthread_join(asker, NULL) == 0);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     appends = rounds(3000);
@@ -80,6 +110,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < READERS; i++) {
         CHECK(pthread_join(readers[i], NULL) == 0);
     }
+    refuses_beside_one_that_writes();
     EXPECT(SILT_OK, silt_log_stop(log_, NULL));
     silt_log_close(log_);
     puts("ok");

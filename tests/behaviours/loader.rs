@@ -363,7 +363,7 @@ fn a_marker_of_an_older_coordinator_is_loaded_where_its_producer_was_forgotten()
     };
     end(&mut log, marker(5, NOW_MS)).unwrap();
     assert!(end(&mut log, marker(4, NOW_MS)).is_err(), "while the producer is known");
-    log.now_ms += i64::from(log.options.producers.producer_id_expiration_ms) + 1;
+    log.now_ms += log.options.producers.producer_id_expiration_ms + 1;
     log.log().remove_expired_producers(log.now_ms).unwrap();
     let last_ms = log.now_ms - 5;
     end(&mut log, marker(4, last_ms)).unwrap();

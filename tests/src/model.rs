@@ -454,12 +454,13 @@ impl Run {
     /// When it cannot be read.
     #[must_use]
     pub fn content(&self) -> Content {
+        self.seen_by(Isolation::LogEnd)
+    }
+
+    /// What a reader of this kind is given, from the first local offset on.
+    fn seen_by(&self, isolation: Isolation) -> Content {
         let log = self.log();
-        let options = FetchOptions {
-            max_bytes: u32::MAX,
-            isolation: Isolation::LogEnd,
-            min_one_message: true,
-        };
+        let options = FetchOptions { max_bytes: u32::MAX, isolation, min_one_message: true };
         let mut content = Content::new();
         let mut offset = log.local_log_start_offset();
         while offset < log.log_end_offset() {
@@ -515,7 +516,30 @@ impl Run {
         assert!(shown == visible, "{when}: {:?}, not {:?}", offsets(&content), offsets(&visible));
         assert_eq!(log.log_end_offset(), self.model.end, "{when}");
         assert_eq!(log.log_start_offset(), self.model.start, "{when}");
+        self.check_bounds(&content, when);
         self.check_whole(&content, when);
+    }
+
+    /// The offsets that bound readers are in order, and no reader is given more or less than what
+    /// lies before its own.
+    fn check_bounds(&self, content: &Content, when: &str) {
+        let log = self.log();
+        let (stable, high) = (log.last_stable_offset(), log.high_watermark());
+        let bounds = [log.log_start_offset(), stable, high, log.log_end_offset()];
+        assert!(bounds.is_sorted(), "{when}: start, stable, high, end are {bounds:?}");
+        for (isolation, bound) in [(Isolation::HighWatermark, high), (Isolation::Committed, stable)]
+        {
+            let seen = self.seen_by(isolation);
+            let is_readable = |(base, bytes): &(&i64, &Vec<u8>)| {
+                let start = log.log_start_offset();
+                start < bound && **base < bound && next_offset(bytes) > start
+            };
+            let of = |content: &Content| -> Vec<i64> {
+                content.iter().filter(is_readable).map(|(base, _)| *base).collect()
+            };
+            assert_eq!(of(&seen), of(content), "{when}: {isolation:?} up to {bound}");
+            assert!(seen.keys().all(|base| *base < bound), "{when}: {isolation:?} up to {bound}");
+        }
     }
 
     /// Look-ups agree with the batches.

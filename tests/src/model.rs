@@ -60,6 +60,8 @@ pub enum Step {
     Uploaded(i64),
     /// Files that wait for it are deleted.
     DeleteFiles,
+    /// Followers lag behind from now on, so that nothing more is committed, or have everything.
+    Lag(bool),
     /// A clean stop, and another start.
     Reopen,
 }
@@ -98,6 +100,10 @@ pub struct Model {
     pub states: Vec<Content>,
     /// The log end.
     pub end: i64,
+    /// What is committed, exclusive.
+    pub high_watermark: i64,
+    /// Whether followers lag behind.
+    pub is_lagging: bool,
     /// The log start, as its checkpoint says.
     pub start: i64,
     /// Where the part on the local disk starts.
@@ -167,11 +173,10 @@ impl Run {
         };
         let config = self.config.clone();
         let log = Log::open(Arc::new(self.disk.clone()), Path::new(DIR), config, &options)?;
-        log.update_high_watermark(log.log_end_offset())?;
         log.update_highest_remote_offset(self.model.uploaded);
         self.is_clean = false;
         self.log = Some(log);
-        Ok(())
+        self.replicate()
     }
 
     /// The log.
@@ -182,6 +187,15 @@ impl Run {
     #[must_use]
     pub fn log(&self) -> &Log {
         self.log.as_ref().expect("an open log")
+    }
+
+    /// What is appended is committed, unless followers lag behind.
+    fn replicate(&mut self) -> siltstone::Result<()> {
+        let log = self.log.as_ref().expect("an open log");
+        let end = log.log_end_offset();
+        let high_watermark = if self.model.is_lagging { self.model.high_watermark } else { end };
+        self.model.high_watermark = high_watermark.clamp(log.log_start_offset(), end);
+        log.update_high_watermark(self.model.high_watermark).map(drop)
     }
 
     /// The bytes of a step that appends, each batch by its offset.
@@ -254,7 +268,7 @@ impl Run {
                 self.log().truncate_to(*to, NOW_MS)?;
                 self.cut(|bytes| next_offset(bytes) > *to);
                 self.model.end = (*to).min(self.model.end);
-                self.log().update_high_watermark(self.model.end)?;
+                self.model.high_watermark = self.model.high_watermark.min(self.model.end);
                 self.model.sequences = self.sequences_after_a_cut();
             }
             Step::StartAt(at) => {
@@ -263,6 +277,7 @@ impl Run {
                 self.log().truncate_fully_and_start_at(*at, None, NOW_MS)?;
                 self.cut(|_| true);
                 (self.model.start, self.model.end) = (*at, *at);
+                self.model.high_watermark = *at;
                 self.model.local_start = *at;
                 self.model.sequences.clear();
             }
@@ -283,6 +298,10 @@ impl Run {
                 self.log().update_highest_remote_offset(*offset);
             }
             Step::DeleteFiles => drop(self.log().delete_due_files(NOW_MS)?),
+            Step::Lag(is_lagging) => {
+                self.model.is_lagging = *is_lagging;
+                self.replicate()?;
+            }
             Step::Reopen => {
                 let log = self.log.take().expect("an open log");
                 // A directory is marked as clean only when all went well.
@@ -297,6 +316,7 @@ impl Run {
                 let end = self.log().log_end_offset();
                 assert!(last.is_none_or(|last| end >= last));
                 self.model.end = self.model.end.min(end);
+                self.model.high_watermark = self.model.high_watermark.min(end);
             }
         }
         Ok(())
@@ -375,7 +395,8 @@ impl Run {
             let is_elsewhere = !self.config.remote_storage
                 || end(at) > 0 && end(at) - 1 <= self.model.uploaded
                 || !is_last(at) && end(at) <= self.model.start;
-            is_elsewhere && !(is_last(at) && sizes[at] == 0)
+            let is_committed = end(at) <= self.model.high_watermark;
+            is_elsewhere && is_committed && !(is_last(at) && sizes[at] == 0)
         };
         let mut at = 0;
         while !is_last(at) && end(at) <= self.model.local_start && may_go(at) {
@@ -442,9 +463,7 @@ impl Run {
         }
         self.model.end = list.last().map_or(self.model.end, |(_, bytes)| next_offset(bytes));
         self.model.now.extend(list);
-        let end = self.model.end;
-        self.log().update_high_watermark(end)?;
-        Ok(())
+        self.replicate()
     }
 
     /// What a reader sees.
@@ -527,6 +546,7 @@ impl Run {
         let (stable, high) = (log.last_stable_offset(), log.high_watermark());
         let bounds = [log.log_start_offset(), stable, high, log.log_end_offset()];
         assert!(bounds.is_sorted(), "{when}: start, stable, high, end are {bounds:?}");
+        assert_eq!(high, self.model.high_watermark, "{when}: the high watermark");
         for (isolation, bound) in [(Isolation::HighWatermark, high), (Isolation::Committed, stable)]
         {
             let seen = self.seen_by(isolation);
@@ -590,10 +610,16 @@ impl Run {
     fn check_transactions(&self, when: &str) {
         let mut open = BTreeMap::new();
         let mut aborted = Vec::new();
+        let high_watermark = self.model.high_watermark;
+        // Of transactions that were decided, but whose decision is not committed.
+        let mut undecided = high_watermark;
         for line in lines(self.log()) {
             match line.abort {
                 Some(is_abort) => {
                     let first = open.remove(&line.producer_id);
+                    if line.offset >= high_watermark {
+                        undecided = undecided.min(first.unwrap_or(undecided));
+                    }
                     let is_told = |_: &i64| is_abort;
                     aborted.extend(
                         first.filter(is_told).map(|first| (line.producer_id, first, line.offset)),
@@ -610,8 +636,10 @@ impl Run {
         let told: Vec<_> =
             told.iter().map(|txn| (txn.producer_id, txn.first_offset, txn.last_offset)).collect();
         assert_eq!(told, aborted, "{when}");
-        let stable = open.values().min().copied().unwrap_or(self.model.end);
-        assert_eq!(self.log().last_stable_offset(), stable, "{when}");
+        let stable = open.values().min().copied().unwrap_or(high_watermark).min(high_watermark);
+        // A log that was opened or cut knows no longer of all that is decided.
+        let found = self.log().last_stable_offset();
+        assert!((stable.min(undecided)..=stable).contains(&found), "{when}: {found}, not {stable}");
     }
 
     /// The log holds what it held at one time, from its first batch on, but for what is missing at
@@ -672,6 +700,7 @@ impl Run {
         let sequences = self.known_sequences();
         let epoch = log.latest_epoch().unwrap_or(0);
         log.update_high_watermark(end).expect("a high watermark");
+        (self.model.high_watermark, self.model.is_lagging) = (end, false);
         self.model.now = self.content();
         self.model.durable.retain(|base, _| self.model.now.contains_key(base));
         (self.model.start, self.model.end) = (start, end);

@@ -15,7 +15,7 @@ pub struct Draw {
 }
 
 /// Kinds of things to do.
-pub const KINDS: u8 = 28;
+pub const KINDS: u8 = 31;
 
 /// What comes of a draw.
 #[derive(Debug)]
@@ -51,13 +51,15 @@ fn turn(draw: Draw, run: &Run) -> Turn {
         16 | 17 => Step::Truncate(within.max(run.model.local_start)),
         18 if draw.number < 40 => Step::StartAt(end + number),
         18 => Step::DeleteFiles,
-        19 => Step::RaiseStart(within),
+        19 => Step::RaiseStart(within.min(run.model.high_watermark.max(start))),
         20 => Step::DeleteOld,
         21 => Step::Reopen,
         22 => Step::DeleteFiles,
         23 => Step::RetainBytes(number * 8),
         24 => Step::RetainFrom(within),
         25 | 26 => Step::Uploaded(within - 1),
+        27 | 28 => Step::Lag(true),
+        29 => Step::Lag(false),
         _ => return Turn::Crash(u64::from(draw.number)),
     })
 }

@@ -39,8 +39,8 @@
  *     silt_log_t          any number of readers; one that writes (append, roll, truncate, stop), a
  *                         second one gets SILT_E_CONFLICT and nothing happens. It waits for those
  *                         beside it: any number may flush, delete files or set highest_remote, may
- *                         move the high watermark or the log start, assign an epoch or expire
- *                         producers (these wait for it, too), and may retain, compact or look at
+ *                         move the high watermark or the log start, assign an epoch, start a
+ *                         verification or expire producers (these wait for it, too), and may retain, compact or look at
  *                         producers (SILT_E_CONFLICT while it writes). A cut gets SILT_E_CONFLICT
  *                         while compaction replaces a segment
  *     silt_engine_t       any
@@ -414,7 +414,7 @@ enum {
  * whether the transaction is open and has this partition, and appends the batch with the number that
  * goes to *verification. A marker that comes in between ends the verification. 0: the transaction is
  * open in this log, and nothing is to be asked. SILT_DETAIL_INVALID_PRODUCER_EPOCH for an epoch
- * before the one that is known. Writes, as an append does.
+ * before the one that is known. Writes, and waits for whoever does.
  */
 SILT_API silt_status_t silt_log_start_verification(silt_log_t *log, int64_t producer_id,
                                                    int32_t base_sequence, int32_t producer_epoch,
@@ -479,7 +479,8 @@ SILT_API silt_status_t silt_log_topic_id(const silt_log_t *log, uint8_t *topic_i
                                          silt_error_t *err);
 
 /* Takes note that all up to `offset`, inclusive, is in remote storage: what local retention may
- * remove. It never goes back. */
+ * remove. It goes back by itself when the log is cut, and when remote storage is switched off: a host
+ * that copies asks silt_upload_is_intact before it says so of what it has copied. */
 SILT_API silt_status_t silt_log_set_highest_remote(silt_log_t *log, int64_t offset,
                                                    silt_error_t *err);
 
@@ -488,7 +489,8 @@ SILT_API silt_status_t silt_log_set_highest_remote(silt_log_t *log, int64_t offs
 SILT_API silt_status_t silt_log_expire_producers(silt_log_t *log, int64_t now_ms,
                                                  silt_error_t *err);
 
-/* Raises the log start, up to the high watermark; a lower offset changes nothing. */
+/* Raises the log start, up to the high watermark or the local log start, whichever lies further; a
+ * lower offset changes nothing. */
 SILT_API silt_status_t silt_log_advance_start(silt_log_t *log, int64_t offset, silt_error_t *err);
 
 /* Removes the segments that the topic's retention does not keep; *removed, which may be NULL, gets

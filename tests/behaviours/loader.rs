@@ -1,9 +1,10 @@
 //! Section LD: logs that are opened, after a clean stop and after another.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use siltstone::io::{OpenMode, SimDisk, Storage};
-use siltstone::log::{LeaderAppend, LogConfig, OpenOptions};
+use siltstone::log::{LeaderAppend, Log, LogConfig, OpenOptions};
 use siltstone::record::builder::{BatchOptions, write_end_marker};
 use siltstone::record::control::EndMarker;
 use siltstone::record::validate::{AppendOrigin, Batches};
@@ -79,6 +80,27 @@ fn leader_epochs_that_a_clean_stop_left_unreadable_are_made_anew_from_the_batche
         assert_eq!(log.file("leader-epoch-checkpoint"), kept, "{spoilt:?}");
         assert_eq!(log.try_lead(&records(1), 7).unwrap().first_offset, Some(5));
     }
+}
+
+#[test]
+fn no_record_is_given_up_for_lost_leader_epochs() {
+    let mut log = TestLog::with(|config| config.segment_bytes = 300);
+    for epoch in [0, 0, 3, 3, 7] {
+        log.try_lead(&records(1).value_bytes(100), epoch).unwrap();
+    }
+    log.log().close().unwrap();
+    let path = |name: &str| Path::new(DIR).join(name);
+    log.disk.put(&path("leader-epoch-checkpoint"), Vec::new(), None).unwrap();
+    let first = format!("{:020}.log", 0);
+    let mut bytes = log.file(&first).unwrap();
+    bytes[90] ^= 1;
+    log.disk.put(&path(&first), bytes, None).unwrap();
+    let options = OpenOptions { clean_shutdown: true, now_ms: NOW_MS, ..OpenOptions::default() };
+    let disk = Arc::new(log.disk.clone());
+    let before = log.files();
+    let error = Log::open(disk, Path::new(DIR), log.config.clone(), &options).unwrap_err();
+    assert_eq!(error.kind(), siltstone::Kind::Corrupt, "{error}");
+    assert_eq!(log.files(), before);
 }
 
 #[test]

@@ -178,6 +178,22 @@ fn a_closed_log_takes_and_gives_nothing_but_keeps_its_leases() {
 }
 
 #[test]
+fn a_log_whose_close_failed_is_not_closed_cleanly_by_another() {
+    let first = filled(3, &[]).disk.operation_count();
+    let log = filled(3, &[]);
+    log.log().close().unwrap();
+    let mut failures = 0;
+    for number in first..log.disk.operation_count() {
+        let log = filled(3, &[]);
+        log.disk.fail_at(number, 28);
+        let outcome = log.log().close();
+        failures += u32::from(outcome.is_err());
+        assert_eq!(log.log().close().is_err(), outcome.is_err(), "{number}");
+    }
+    assert!(failures > 3, "{failures}");
+}
+
+#[test]
 fn names_of_folders_are_kafkas() {
     // spec: behaviours LL-023, LL-024
     use siltstone::log::{FolderKind, FolderName};

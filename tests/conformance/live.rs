@@ -1,5 +1,5 @@
-//! A real broker opens what a node of ours wrote, repairs nothing, and its consumers read every record
-//! back.
+//! A real broker opens what a node of ours wrote, repairs nothing, and its consumers read every
+//! record back.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -248,7 +248,7 @@ impl File for DiskFile {
     fn reserve(&self, size_bytes: u64) -> Result<()> {
         let flags = FallocateFlags::KEEP_SIZE;
         match retry_on_intr(|| rustix::fs::fallocate(&self.descriptor, flags, 0, size_bytes)) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOSPC | Errno::DQUOT) => Ok(()),
             outcome => outcome.map_err(|e| Error::io("reserve room for", &self.path, e.into())),
         }
     }

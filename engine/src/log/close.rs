@@ -21,7 +21,7 @@ impl Log {
         let _ = self.complete_replacement();
         let seat = match self.take_seat_anyway() {
             Ok(seat) => seat,
-            Err(error) if error.kind() == Kind::Closed => return Ok(()),
+            Err(error) if error.kind() == Kind::Closed => return self.closed_before(),
             Err(error) => {
                 self.resume_compaction();
                 return Err(error);
@@ -44,7 +44,7 @@ impl Log {
         let _ = self.complete_replacement();
         match self.wait_for_seat() {
             Ok(seat) => self.close_from(seat),
-            Err(error) if error.kind() == Kind::Closed => Ok(None),
+            Err(error) if error.kind() == Kind::Closed => self.closed_before().map(|()| None),
             Err(error) => Err(error),
         }
     }
@@ -54,8 +54,17 @@ impl Log {
         let writer = seat.writer()?;
         let now_ms = writer.now_ms;
         let outcome = if self.is_failed() { Err(self.failed()) } else { self.finish(writer) };
+        if outcome.is_err() {
+            // Nobody may take it for closed cleanly when he asks again.
+            self.is_failed.store(true, Ordering::Release);
+        }
         self.leave(seat);
         Ok(outcome?.map(|work| (work, now_ms)))
+    }
+
+    /// What a second close says: nothing, unless the first one failed.
+    fn closed_before(&self) -> Result<()> {
+        if self.is_failed() { Err(self.failed()) } else { Ok(()) }
     }
 
     fn finish(&self, writer: &mut Writer) -> Result<Option<FlushWork>> {

@@ -4,7 +4,8 @@
 //! not explain, and every unclean stop, is recovery's to put right first; then the log is opened as
 //! after a clean stop.
 
-use std::path::Path;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::bootstrap::{Settled, settle};
@@ -55,9 +56,10 @@ impl Log {
         let settings = config.segment();
         let start = options.log_start_offset;
         let (inventory, mut list, end) = match load_trusted(&folder, options)? {
-            Some(loaded) => loaded,
-            None => {
-                recover(&**folder.storage(), dir, &config, options, topic_id)?;
+            Trusted::All(loaded) => loaded,
+            untrusted => {
+                let allow_loss = matches!(untrusted, Trusted::Nothing);
+                recover(&**folder.storage(), dir, &config, options, (topic_id, allow_loss))?;
                 load(&folder, Inventory::read(&**folder.storage(), dir)?)?
             }
         };
@@ -144,39 +146,60 @@ fn make_dir(storage: &dyn Storage, dir: &Path) -> Result<()> {
 /// What a directory holds: its names, its segments and where the last of them ends.
 type Loaded = (Inventory, Vec<Arc<LogSegment>>, i64);
 
-/// What a directory holds that was stopped cleanly and is as such a stop leaves it; `None` where
-/// recovery has to look.
-fn load_trusted(folder: &Folder, options: &OpenOptions) -> Result<Option<Loaded>> {
+/// What of a directory is as a clean stop leaves it.
+enum Trusted {
+    /// All of it.
+    All(Loaded),
+    /// Its segments. The leader epochs must come from the batches, for which no record is given up.
+    Segments,
+    /// Recovery has to look.
+    Nothing,
+}
+
+fn load_trusted(folder: &Folder, options: &OpenOptions) -> Result<Trusted> {
     if !options.clean_shutdown {
-        return Ok(None);
+        return Ok(Trusted::Nothing);
     }
     let inventory = Inventory::read(&**folder.storage(), &folder.path())?;
     if !is_plain(&inventory) {
-        return Ok(None);
+        return Ok(Trusted::Nothing);
     }
     let loaded = match load(folder, inventory) {
         // Kafka gives up here; what stands behind the last batch is no batch, and can be cut.
-        Err(error) if error.kind() == Kind::Corrupt => return Ok(None),
+        Err(error) if error.kind() == Kind::Corrupt => return Ok(Trusted::Nothing),
         other => other?,
     };
     let (_, list, end) = &loaded;
     // spec: segments 5. A log that ends before its start begins anew.
-    let is_sound = list.is_empty() || *end >= options.log_start_offset;
-    let has_batches = list.iter().any(|segment| segment.size_bytes() > 0);
-    // Epochs that were lost are in the batches.
-    let is_known = is_sound && (!has_batches || read_epochs(folder)?.is_some());
-    Ok(is_known.then_some(loaded))
+    if !list.is_empty() && *end < options.log_start_offset {
+        return Ok(Trusted::Nothing);
+    }
+    let epochs_are_lost = match folder.storage().read(&path_of_epochs(folder), EPOCH_BYTES_MAX) {
+        Ok(bytes) if bytes.is_empty() => has_epochs(folder, list)?,
+        Ok(bytes) => LeaderEpochs::parse(&bytes).is_err(),
+        Err(error) if error.kind() == Kind::NotFound => has_epochs(folder, list)?,
+        Err(error) if error.kind() == Kind::Limit => true,
+        Err(error) => return Err(error),
+    };
+    Ok(if epochs_are_lost { Trusted::Segments } else { Trusted::All(loaded) })
 }
 
-/// The leader epochs as their file has them; `None` when it is missing, empty, or cannot be
-/// understood.
-fn read_epochs(folder: &Folder) -> Result<Option<LeaderEpochs>> {
-    match folder.storage().read(&folder.path().join(EPOCH_FILE), EPOCH_BYTES_MAX) {
-        Ok(bytes) if bytes.is_empty() => Ok(None),
-        Ok(bytes) => Ok(LeaderEpochs::parse(&bytes).ok()),
-        Err(error) if matches!(error.kind(), Kind::NotFound | Kind::Limit) => Ok(None),
-        Err(error) => Err(error),
-    }
+fn path_of_epochs(folder: &Folder) -> PathBuf {
+    folder.path().join(EPOCH_FILE)
+}
+
+/// Whether the last segment with batches begins with one of a leader epoch. Those of old producers
+/// have none, and such logs have no file of epochs either.
+fn has_epochs(folder: &Folder, list: &[Arc<LogSegment>]) -> Result<bool> {
+    let Some(last) = list.iter().rev().find(|segment| segment.size_bytes() > 0) else {
+        return Ok(false);
+    };
+    let mut has_epoch = false;
+    last.for_each_header(folder, 0, |header, _, _| {
+        has_epoch = header.leader_epoch >= 0;
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(has_epoch)
 }
 
 fn load(folder: &Folder, inventory: Inventory) -> Result<Loaded> {
@@ -227,14 +250,14 @@ fn recover(
     dir: &Path,
     config: &LogConfig,
     options: &OpenOptions,
-    topic_id: Option<Uuid>,
+    (topic_id, allow_loss): (Option<Uuid>, bool),
 ) -> Result<()> {
     let options = RecoverOptions {
         clean_shutdown: options.clean_shutdown,
         recovery_point: options.recovery_point,
         recovery_point_is_known: options.recovery_point > 0,
         log_start_offset: options.log_start_offset,
-        allow_loss: true,
+        allow_loss,
         discard_lost: !options.keep_lost,
         topic_id,
         remote_storage: config.remote_storage,
@@ -274,7 +297,7 @@ fn load_epochs(
     log_end: i64,
     log_start: i64,
 ) -> Result<(Arc<LeaderEpochs>, Arc<LeaderEpochs>)> {
-    let path = folder.path().join(EPOCH_FILE);
+    let path = path_of_epochs(folder);
     let saved = match folder.storage().read(&path, EPOCH_BYTES_MAX) {
         Ok(bytes) => LeaderEpochs::parse(&bytes).map_err(|error| error.in_file(&path))?,
         Err(error) if error.kind() == Kind::NotFound => {

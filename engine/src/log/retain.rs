@@ -30,7 +30,7 @@ impl Log {
     }
 
     fn increment_log_start(&self, writer: &mut Writer, offset: i64) -> Result<bool> {
-        // spec: replication 2.2, "LS raised above HW by remote start"
+        // spec: replication 2.2; behind both it is refused. See docs/COMPATIBILITY.md.
         let high_watermark = self.high_watermark();
         let local_start = self.local_log_start_offset();
         if offset > high_watermark.max(local_start.min(self.log_end_offset())) {

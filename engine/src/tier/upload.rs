@@ -109,15 +109,29 @@ pub fn run_uploads(
     host: &mut dyn UploadHost,
     run: &mut UploadRun,
 ) -> Result<()> {
+    run.copied_offset = uploads.view().copied_offset;
+    let outcome = upload_all(log, uploads, uploader, host, run);
+    // However it ended: the next run begins where this one says.
+    if !log.is_of_remote_generation(uploads.remote_generation(), run.copied_offset) {
+        run.copied_offset = log.highest_remote_offset();
+    }
+    outcome
+}
+
+fn upload_all(
+    log: &Log,
+    uploads: &LogUploads,
+    uploader: &Uploader,
+    host: &mut dyn UploadHost,
+    run: &mut UploadRun,
+) -> Result<()> {
     // spec: tiered 2.1, 3
     let view = uploads.view();
-    run.copied_offset = view.copied_offset;
     if host.is_cancelled() || !log.config().remote_copy_enabled() {
         return Ok(());
     }
     let generation = uploads.remote_generation();
     if !log.update_highest_remote_offset_of(generation, view.copied_offset) {
-        run.copied_offset = log.highest_remote_offset();
         return Ok(());
     }
     let answer = view.candidates(uploader.now_ms);
@@ -154,11 +168,10 @@ pub fn run_uploads(
             break;
         }
         run.copied_bytes = run.copied_bytes.saturating_add(parts.files.log_size_bytes);
+        run.copied_offset = last_offset;
         if !log.update_highest_remote_offset_of(generation, last_offset) {
-            run.copied_offset = log.highest_remote_offset();
             break;
         }
-        run.copied_offset = last_offset;
     }
     Ok(())
 }

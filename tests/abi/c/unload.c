@@ -130,7 +130,7 @@ int main(int argc, char **argv) {
         load_use_and_unload();
     }
     held_t before = count_held();
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 30; i++) {
         load_use_and_unload();
     }
     expect_no_more(before);

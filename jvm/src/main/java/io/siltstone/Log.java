@@ -190,7 +190,8 @@ public final class Log implements AutoCloseable {
 
     /**
      * Takes note that all up to {@code offset}, inclusive, is in remote storage: what local
-     * retention may remove. It never goes back.
+     * retention may remove. It goes back by itself when the log is cut, and when remote storage is
+     * switched off.
      */
     public void setHighestRemote(long offset) {
         handle.call((log, scratch) -> (int) Native.LOG_SET_HIGHEST_REMOTE.invokeExact(
@@ -206,7 +207,10 @@ public final class Log implements AutoCloseable {
                 log, nowMs, scratch.error));
     }
 
-    /** Raises the log start, up to the high watermark; a lower offset changes nothing. */
+    /**
+     * Raises the log start, up to the high watermark or the local log start, whichever lies further;
+     * a lower offset changes nothing.
+     */
     public void advanceStart(long offset) {
         handle.call((log, scratch) -> (int) Native.LOG_ADVANCE_START.invokeExact(
                 log, offset, scratch.error));

@@ -90,7 +90,8 @@ pub trait File: Send + Sync + fmt::Debug {
     fn set_size(&self, size_bytes: u64) -> Result<()>;
 
     /// Reserves room on the disk up to this length, without changing the length; where there is
-    /// not so much, or the file system cannot, nothing happens. Setting the size lets go of what is reserved behind it.
+    /// not so much, or the file system cannot, nothing happens. Setting the size lets go of what is
+    /// reserved behind it.
     fn reserve(&self, size_bytes: u64) -> Result<()>;
 
     /// Gives the file the owner, group and mode of `like`; what the caller may not change is left

@@ -56,7 +56,7 @@ impl Log {
         let settings = config.segment();
         let start = options.log_start_offset;
         let (inventory, mut list, end) = match load_trusted(&folder, options)? {
-            Trusted::All(loaded) => loaded,
+            Trusted::All(loaded) => *loaded,
             untrusted => {
                 let allow_loss = matches!(untrusted, Trusted::Nothing);
                 recover(&**folder.storage(), dir, &config, options, (topic_id, allow_loss))?;
@@ -149,7 +149,7 @@ type Loaded = (Inventory, Vec<Arc<LogSegment>>, i64);
 /// What of a directory is as a clean stop leaves it.
 enum Trusted {
     /// All of it.
-    All(Loaded),
+    All(Box<Loaded>),
     /// Its segments. The leader epochs must come from the batches, for which no record is given up.
     Segments,
     /// Recovery has to look.
@@ -181,7 +181,7 @@ fn load_trusted(folder: &Folder, options: &OpenOptions) -> Result<Trusted> {
         Err(error) if error.kind() == Kind::Limit => true,
         Err(error) => return Err(error),
     };
-    Ok(if epochs_are_lost { Trusted::Segments } else { Trusted::All(loaded) })
+    Ok(if epochs_are_lost { Trusted::Segments } else { Trusted::All(Box::new(loaded)) })
 }
 
 fn path_of_epochs(folder: &Folder) -> PathBuf {

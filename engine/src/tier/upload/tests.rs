@@ -497,6 +497,22 @@ fn a_segment_that_is_cut_while_it_is_copied_ends_the_run_and_is_no_failure() {
     assert_eq!((done.requests, done.failures, done.copied_bytes), (1, 0, 0));
     assert_eq!((host.states(), host.objects()), (vec![2, 3], 0), "nothing of it is left");
     assert_eq!((done.copied_offset, log.highest_remote_offset()), (-1, -1));
+
+    // A cut that reaches into what was copied before takes that back, too.
+    let log = three_epochs(&SimDisk::new());
+    log.roll(0).unwrap();
+    log.update_high_watermark(300).unwrap();
+    let mut host = Host::new(&disk);
+    let cuts = || {
+        if log.highest_remote_offset() == 149 {
+            log.truncate_to(100, 0).unwrap();
+        }
+    };
+    let mut beside = Beside { host: &mut host, before: &cuts, after: &|| {} };
+    let (done, outcome) = run_from(&log, &mut beside, -1);
+    outcome.unwrap();
+    assert_eq!((done.requests, done.copied_offset), (2, log.highest_remote_offset()));
+    assert!(done.copied_offset < 100, "{}", done.copied_offset);
 }
 
 /// The local segments that stay once those are deleted that are uploaded and beyond retention.

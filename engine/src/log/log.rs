@@ -132,6 +132,11 @@ impl Durable {
         self.remote_generation += 1;
         self.remote_cut = self.remote_cut.min(end);
     }
+
+    /// Whether what was copied in this generation, up to `offset`, is still the log's.
+    pub(super) fn is_of_remote_generation(&self, generation: u64, offset: i64) -> bool {
+        self.remote_generation == generation || offset < self.remote_cut
+    }
 }
 
 impl Log {

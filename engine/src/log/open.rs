@@ -55,12 +55,12 @@ impl Log {
         let folder = Folder::new(storage, dir, Arc::clone(&options.open_files));
         let settings = config.segment();
         let start = options.log_start_offset;
-        let (inventory, mut list, end) = match load_trusted(&folder, options)? {
+        let ((inventory, mut list, end), saved) = match load_trusted(&folder, options)? {
             Trusted::All(loaded) => *loaded,
             untrusted => {
                 let allow_loss = matches!(untrusted, Trusted::Nothing);
                 recover(&**folder.storage(), dir, &config, options, (topic_id, allow_loss))?;
-                load(&folder, Inventory::read(&**folder.storage(), dir)?)?
+                (load(&folder, Inventory::read(&**folder.storage(), dir)?)?, None)
             }
         };
         let (active, log_end) = match list.last() {
@@ -75,7 +75,7 @@ impl Log {
         let first_base = list.first().map_or(start, |first| first.base_offset());
         let local_start = start.max(first_base);
         let log_start = if config.remote_storage { start } else { local_start };
-        let epochs = load_epochs(&folder, log_end, start)?;
+        let epochs = load_epochs(&folder, saved, log_end, start)?;
         let books = SnapshotSet::new(inventory.snapshots.iter().copied());
         let recovery_point =
             if options.clean_shutdown { log_end } else { options.recovery_point.min(log_end) };
@@ -148,8 +148,8 @@ type Loaded = (Inventory, Vec<Arc<LogSegment>>, i64);
 
 /// What of a directory is as a clean stop leaves it.
 enum Trusted {
-    /// All of it.
-    All(Box<Loaded>),
+    /// All of it, with the leader epochs that its file has, if there is one.
+    All(Box<(Loaded, Option<LeaderEpochs>)>),
     /// Its segments. The leader epochs must come from the batches, for which no record is given up.
     Segments,
     /// Recovery has to look.
@@ -174,14 +174,19 @@ fn load_trusted(folder: &Folder, options: &OpenOptions) -> Result<Trusted> {
     if !list.is_empty() && *end < options.log_start_offset {
         return Ok(Trusted::Nothing);
     }
-    let epochs_are_lost = match folder.storage().read(&path_of_epochs(folder), EPOCH_BYTES_MAX) {
-        Ok(bytes) if bytes.is_empty() => has_epochs(folder, list)?,
-        Ok(bytes) => LeaderEpochs::parse(&bytes).is_err(),
-        Err(error) if error.kind() == Kind::NotFound => has_epochs(folder, list)?,
-        Err(error) if error.kind() == Kind::Limit => true,
+    let bytes = match folder.storage().read(&path_of_epochs(folder), EPOCH_BYTES_MAX) {
+        Ok(bytes) => Some(bytes),
+        Err(error) if error.kind() == Kind::NotFound => None,
+        Err(error) if error.kind() == Kind::Limit => return Ok(Trusted::Segments),
         Err(error) => return Err(error),
     };
-    Ok(if epochs_are_lost { Trusted::Segments } else { Trusted::All(Box::new(loaded)) })
+    if bytes.as_ref().is_none_or(Vec::is_empty) && has_epochs(folder, list)? {
+        return Ok(Trusted::Segments);
+    }
+    match bytes.map(|bytes| LeaderEpochs::parse(&bytes)).transpose() {
+        Ok(saved) => Ok(Trusted::All(Box::new((loaded, saved)))),
+        Err(_) => Ok(Trusted::Segments),
+    }
 }
 
 fn path_of_epochs(folder: &Folder) -> PathBuf {
@@ -290,21 +295,25 @@ fn recover(
     Err(Error::corrupt("segments are to be split again and again").in_file(dir))
 }
 
-/// The leader epochs as they are to be, and as the file has them. The file is made when it is
-/// missing.
+/// The leader epochs as they are to be, and as the file has them: it is read where that is not known
+/// yet, and made when it is missing.
 fn load_epochs(
     folder: &Folder,
+    saved: Option<LeaderEpochs>,
     log_end: i64,
     log_start: i64,
 ) -> Result<(Arc<LeaderEpochs>, Arc<LeaderEpochs>)> {
     let path = path_of_epochs(folder);
-    let saved = match folder.storage().read(&path, EPOCH_BYTES_MAX) {
-        Ok(bytes) => LeaderEpochs::parse(&bytes).map_err(|error| error.in_file(&path))?,
-        Err(error) if error.kind() == Kind::NotFound => {
-            folder.storage().open(&path, OpenMode::CreateNew)?;
-            LeaderEpochs::new()
-        }
-        Err(error) => return Err(error),
+    let saved = match saved {
+        Some(saved) => saved,
+        None => match folder.storage().read(&path, EPOCH_BYTES_MAX) {
+            Ok(bytes) => LeaderEpochs::parse(&bytes).map_err(|error| error.in_file(&path))?,
+            Err(error) if error.kind() == Kind::NotFound => {
+                folder.storage().open(&path, OpenMode::CreateNew)?;
+                LeaderEpochs::new()
+            }
+            Err(error) => return Err(error),
+        },
     };
     let mut epochs = saved.clone();
     // spec: segments 5, step 7

@@ -107,8 +107,7 @@ impl Log {
 
     /// Whether what was copied in this generation, up to `offset`, is still the log's.
     pub(crate) fn is_of_remote_generation(&self, generation: u64, offset: i64) -> bool {
-        let durable = self.durable();
-        durable.remote_generation == generation || offset < durable.remote_cut
+        self.durable().is_of_remote_generation(generation, offset)
     }
 
     /// Takes note of what was uploaded of the log as it was in this generation. It may have been
@@ -116,7 +115,7 @@ impl Log {
     pub(crate) fn update_highest_remote_offset_of(&self, generation: u64, offset: i64) -> bool {
         // Who makes it go back holds the lock, too.
         let durable = self.durable();
-        let is_known = durable.remote_generation == generation || offset < durable.remote_cut;
+        let is_known = durable.is_of_remote_generation(generation, offset);
         if is_known {
             let last_offset = self.log_end_offset().saturating_sub(1);
             self.update_highest_remote_offset(offset.min(last_offset));

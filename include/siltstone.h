@@ -63,8 +63,9 @@
  * SIGNALS
  *
  * No file is mapped: what the library looks at is read into memory of its own, so a file that
- * shrinks or a disk that fails is an error code and not SIGBUS. The exception is memory that the
- * caller gives: if that is a map of a file, its faults are the caller's.
+ * shrinks or a disk that fails is an error code and not SIGBUS. There are two exceptions: memory
+ * that the caller gives, if that is a map of a file, whose faults are the caller's; and logs that
+ * are opened with SILT_LOG_MAP_SEALED or SILT_ENGINE_MAP_SEALED.
  *
  * GROWTH
  *
@@ -310,7 +311,14 @@ typedef struct silt_config {
 
 enum {
     SILT_LOG_UNCLEAN = 1,  /* the directory was not stopped cleanly: recover from the recovery point */
-    SILT_LOG_KEEP_LOST = 2 /* keep what recovery cuts off beside, in .log.lost files */
+    SILT_LOG_KEEP_LOST = 2, /* keep what recovery cuts off beside, in .log.lost files */
+    /*
+     * Look-ups in a sealed segment that are made again and again go through a map of its log, as
+     * long as it is open. For a host that owns the files alone and accepts that a page which the
+     * disk fails to read, or that another process has cut off, is a SIGBUS. Nothing that is done
+     * through this library makes one.
+     */
+    SILT_LOG_MAP_SEALED = 4
 };
 
 enum {
@@ -873,7 +881,8 @@ typedef struct silt_topic_config {
 } silt_topic_config_t;
 
 enum {
-    SILT_ENGINE_KEEP_LOST = 2 /* keep what recovery cuts off beside, in .log.lost files */
+    SILT_ENGINE_KEEP_LOST = 2, /* keep what recovery cuts off beside, in .log.lost files */
+    SILT_ENGINE_MAP_SEALED = 4 /* as SILT_LOG_MAP_SEALED, for all logs */
 };
 
 typedef struct silt_engine_options {

@@ -109,6 +109,20 @@ static void locate(uint32_t at_once) {
     }
 }
 
+static void open_log(const char *path, uint32_t flags) {
+    silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
+    silt_error_t error = SILT_ERROR_INIT;
+    options.flags = flags;
+    if (silt_log_open(path, &options, &one_log, &error) != SILT_OK) {
+        die("log", &error);
+    }
+    for (int slot = 0; slot < MANY; slot++) {
+        fetches[slot].log = one_log;
+        fetches[slot].max_bytes = 1 << 20;
+        fetches[slot].flags = SILT_FETCH_MIN_ONE;
+    }
+}
+
 static void locate_one(void) { locate(1); }
 static void locate_many(void) { locate(MANY); }
 
@@ -260,14 +274,11 @@ int main(int count, char **arguments) {
     snprintf(path, sizeof path, "%s/batch", arguments[1]);
     read_batch(path);
     snprintf(path, sizeof path, "%s/orders-0", arguments[1]);
-    if (silt_log_open(path, NULL, &one_log, &error) != SILT_OK) {
-        die("log", &error);
-    }
-    for (int slot = 0; slot < MANY; slot++) {
-        fetches[slot].log = one_log;
-        fetches[slot].max_bytes = 1 << 20;
-        fetches[slot].flags = SILT_FETCH_MIN_ONE;
-    }
+    open_log(path, SILT_LOG_MAP_SEALED);
+    draw(0, atoll(arguments[2]));
+    measure("locate-mapped", LOOKUPS / 4, locate_one);
+    silt_log_close(one_log);
+    open_log(path, 0);
     draw(0, atoll(arguments[2]));
     measure("locate-random", LOOKUPS / 4, locate_one);
     measure("locate-random-64", LOOKUPS / 4 / MANY * MANY, locate_many);

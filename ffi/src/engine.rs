@@ -19,7 +19,7 @@ use engine::{Error, Kind};
 use crate::dir::progress::with_progress;
 use crate::error::{CLOSED, Failure, Outcome, SiltError, Status, guard, invalid};
 use crate::handle::{Handle, Object, close, on};
-use crate::log::{LogObject, disk, pairs};
+use crate::log::{LogObject, disk, maps_of, pairs};
 use crate::memory::{
     check_place, check_struct, fill, items_of, items_of_mut, path, read_struct, text, threads_of,
     u32_of, write_if_wanted, write_plain, write_struct, write_text,
@@ -95,6 +95,7 @@ impl Settings {
 }
 
 const KEEP_LOST: u32 = 2;
+const MAP_SEALED: u32 = 4;
 const NEW_REPLICA: u32 = 1;
 const FUTURE: u32 = 2;
 
@@ -128,7 +129,7 @@ unsafe fn settings(options: &COptions) -> Outcome<Settings> {
 /// # Safety
 /// Arrays and texts of the options are as the header says.
 unsafe fn open(dirs: &[PathBuf], options: &COptions) -> Outcome<EngineObject> {
-    if options.flags & !KEEP_LOST != 0 {
+    if options.flags & !(KEEP_LOST | MAP_SEALED) != 0 {
         return invalid("flags are none of SILT_ENGINE_");
     }
     // SAFETY: the caller's promise.
@@ -147,6 +148,7 @@ unsafe fn open(dirs: &[PathBuf], options: &COptions) -> Outcome<EngineObject> {
     open.identity = identity.as_ref();
     open.keep_lost = options.flags & KEEP_LOST != 0;
     open.threads = threads_of(options.threads)?;
+    open.maps = maps_of(options.flags & MAP_SEALED);
     if options.open_files_max != 0 {
         open.open_files_max = usize::try_from(options.open_files_max).unwrap_or(usize::MAX);
     }

@@ -10,7 +10,7 @@ use engine::dir::settings::{Layers, Resolver};
 use engine::io::{IoChoice, Storage, open_disk};
 use engine::log::{AppendInfo, AppendScratch, FolderName, LeaderAppend, Log, OpenOptions};
 use engine::record::validate::AppendOrigin;
-use engine::segment::OpenFiles;
+use engine::segment::{LogMaps, OpenFiles};
 use engine::state::ProducerStateConfig;
 use engine::state::live::VerificationGuard;
 use engine::uuid::Uuid;
@@ -150,6 +150,7 @@ pub(crate) use log_function;
 
 const UNCLEAN: u32 = 1;
 const KEEP_LOST: u32 = 2;
+const MAP_SEALED: u32 = 4;
 
 /// The disk of this machine, spoken to as chosen.
 pub fn disk(io: u32) -> Outcome<Arc<dyn Storage>> {
@@ -160,6 +161,11 @@ pub fn disk(io: u32) -> Outcome<Arc<dyn Storage>> {
         _ => return invalid("io is none of SILT_IO_"),
     };
     Ok(open_disk(choice)?.into())
+}
+
+/// Whether sealed segments are mapped: the flag, or nothing.
+pub fn maps_of(flag: u32) -> LogMaps {
+    if flag == 0 { LogMaps::Never } else { LogMaps::Sealed }
 }
 
 /// Settings in their text form.
@@ -177,7 +183,7 @@ pub unsafe fn pairs(configs: &[Config]) -> Outcome<Vec<(String, String)>> {
 /// # Safety
 /// Arrays and texts of the options are as the header says.
 unsafe fn open(dir: &Path, options: &LogOptions) -> Outcome<LogObject> {
-    if options.flags & !(UNCLEAN | KEEP_LOST) != 0 {
+    if options.flags & !(UNCLEAN | KEEP_LOST | MAP_SEALED) != 0 {
         return invalid("flags are none of SILT_LOG_");
     }
     let Some(FolderName { topic, .. }) = FolderName::of_dir(dir) else {
@@ -191,16 +197,17 @@ unsafe fn open(dir: &Path, options: &LogOptions) -> Outcome<LogObject> {
     let config = Resolver::new(layers)?.topic(&topic, None)?.log_config(&topic, true);
     let topic_id = Uuid(options.topic_id);
     let defaults = OpenOptions::default();
+    let open_files_max = match usize::try_from(options.open_files_max) {
+        Ok(0) | Err(_) => defaults.open_files.count_max(),
+        Ok(count) => count,
+    };
     let open = OpenOptions {
         clean_shutdown: options.flags & UNCLEAN == 0,
         keep_lost: options.flags & KEEP_LOST != 0,
         recovery_point: options.recovery_point,
         log_start_offset: options.log_start_offset,
         topic_id: (topic_id != Uuid::ZERO).then_some(topic_id),
-        open_files: match usize::try_from(options.open_files_max) {
-            Ok(0) | Err(_) => defaults.open_files,
-            Ok(count) => OpenFiles::new(count),
-        },
+        open_files: OpenFiles::with_maps(open_files_max, maps_of(options.flags & MAP_SEALED)),
         now_ms: options.now_ms,
         producers: match options.producer_expiration_ms {
             0 => defaults.producers,

@@ -11,12 +11,17 @@ use siltstone::log::{
     Cleaner, CleanerOptions, FetchOptions, Isolation, Log, LogConfig, OpenOptions,
 };
 use siltstone::record::validate::Batches;
+use siltstone::segment::{LogMaps, OpenFiles};
 use siltstone_tests::live::{NOW_MS, TestLog, records};
 
 const ALL: FetchOptions =
     FetchOptions { max_bytes: 4000, isolation: Isolation::LogEnd, min_one_message: true };
 
 fn on_a_disk() -> (tempfile::TempDir, Log) {
+    on_a_disk_with(LogMaps::Never)
+}
+
+fn on_a_disk_with(maps: LogMaps) -> (tempfile::TempDir, Log) {
     let dir = tempfile::tempdir().unwrap();
     let config = LogConfig {
         segment_bytes: 4000,
@@ -26,7 +31,7 @@ fn on_a_disk() -> (tempfile::TempDir, Log) {
         ..LogConfig::default()
     };
     let options = OpenOptions {
-        open_files: siltstone::segment::OpenFiles::new(9),
+        open_files: OpenFiles::with_maps(9, maps),
         now_ms: NOW_MS,
         ..OpenOptions::default()
     };
@@ -126,7 +131,13 @@ fn what_readers_have_in_memory_of_a_sealed_index_does_not_outlive_a_truncation()
 
 #[test]
 fn readers_see_whole_batches_in_order_while_the_log_grows_rolls_and_shrinks() {
-    let (_dir, log) = on_a_disk();
+    for maps in [LogMaps::Never, LogMaps::Sealed] {
+        readers_see_whole_batches(maps);
+    }
+}
+
+fn readers_see_whole_batches(maps: LogMaps) {
+    let (_dir, log) = on_a_disk_with(maps);
     let is_over = AtomicBool::new(false);
     let reads = AtomicI64::new(0);
     std::thread::scope(|scope| {
@@ -182,6 +193,68 @@ fn readers_see_whole_batches_in_order_while_the_log_grows_rolls_and_shrinks() {
     });
     assert!(reads.load(Ordering::Relaxed) > 0);
     log.close().unwrap();
+}
+
+/// Whether this process has a map of a file below a directory.
+fn is_mapped(dir: &std::path::Path) -> bool {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.contains(&*dir.to_string_lossy())
+}
+
+#[test]
+fn a_log_is_cut_and_deleted_under_the_maps_of_its_readers() {
+    let (dir, log) = on_a_disk_with(LogMaps::Sealed);
+    let follow = |offsets: std::ops::Range<i64>| {
+        for offset in offsets {
+            log.append_as_follower(&batch(offset), 0, NOW_MS).unwrap();
+        }
+    };
+    let is_over = AtomicBool::new(false);
+    let reads = AtomicI64::new(0);
+    let look = |first: i64, from: i64| {
+        // Of every offset that is there the batch is found, whatever is cut meanwhile.
+        let mut at = first;
+        while !is_over.load(Ordering::Acquire) {
+            at = (at * 48_271) % 2_147_483_647;
+            let offset = from + at % (300 - from);
+            match log.locate(offset, &ALL) {
+                Ok(found) => assert!(found.place.offset == offset || offset >= 140, "{offset}"),
+                Err(error) => assert_eq!(error.kind(), Kind::OutOfRange, "{error}"),
+            }
+            reads.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    follow(0..300);
+    for offset in (0..300).chain(0..300) {
+        assert_eq!(log.locate(offset, &ALL).unwrap().place.offset, offset);
+    }
+    let mapped_once = is_mapped(dir.path());
+    std::thread::scope(|scope| {
+        scope.spawn(|| look(1, 0));
+        scope.spawn(|| look(7, 140));
+        for round in 0..400_i64 {
+            let reads_before = reads.load(Ordering::Relaxed);
+            while reads.load(Ordering::Relaxed) < reads_before + 200 {
+                std::thread::yield_now();
+            }
+            // Into segments that are sealed, and mapped.
+            let end = 140 + round * 37 % 150;
+            log.truncate_to(end, NOW_MS).unwrap();
+            assert_eq!(log.log_end_offset(), end);
+            follow(end..300);
+        }
+        is_over.store(true, Ordering::Release);
+    });
+    assert!(mapped_once, "a sealed segment that is looked into again and again");
+    log.update_high_watermark(300).unwrap();
+    log.maybe_increment_log_start_offset(250).unwrap();
+    log.delete_old_segments(NOW_MS).unwrap();
+    log.delete_due_files(NOW_MS).unwrap();
+    for offset in (250..300).chain(250..300) {
+        assert_eq!(log.read(offset, &ALL).unwrap().place.offset, offset);
+    }
+    log.close().unwrap();
+    assert!(!is_mapped(dir.path()));
 }
 
 #[test]

@@ -25,6 +25,7 @@ use siltstone::log::{
 };
 use siltstone::record::codec::Codec;
 use siltstone::segment::index_handle::{IndexHandle, IndexOptions};
+use siltstone::segment::{LogMaps, OpenFiles};
 use siltstone::tier::{UploadList, list_uploads};
 use siltstone_benches::batches::{FIRST_TIMESTAMP_MS, Shape};
 use siltstone_benches::rounds::{Watch, rounds};
@@ -49,12 +50,13 @@ const OPTIONS: FetchOptions =
 
 /// What a row is called here, and what the C program calls it; the call may cost so many
 /// nanoseconds more than the engine's own, an empty one than an empty function.
-const ROWS: [(&str, &str, Option<f64>); 10] = [
+const ROWS: [(&str, &str, Option<f64>); 11] = [
     ("a call that does nothing", "crossing", Some(1.0)),
     ("index look-up, random", "index-random", None),
     ("index look-up, last 8 KB", "index-last", None),
     ("locate, random in a sealed segment", "locate-random", Some(10.0)),
     ("locate, random, 64 a call, each", "locate-random-64", Some(10.0)),
+    ("locate, random, the sealed segment mapped", "locate-mapped", Some(10.0)),
     ("locate, tail", "locate-tail", Some(10.0)),
     ("locate, tail, 64 a call, each", "locate-tail-64", Some(10.0)),
     ("append as leader, a batch of 1 KiB", "append", None),
@@ -221,12 +223,26 @@ fn log(home: &Path, own: &mut Figures) -> Result<i64> {
         })?;
     }
     log.close()?;
+    let log = open_with(&segment.dir, LogMaps::Sealed)?;
+    let offsets = draw(LOCATES, 0, sealed_end);
+    measure(own, "locate-mapped", LOCATES, || {
+        for offset in &offsets {
+            black_box(log.locate(*offset, &OPTIONS)?);
+        }
+        Ok(())
+    })?;
+    log.close()?;
     append(home, own)?;
     Ok(sealed_end)
 }
 
 fn open(dir: &Path) -> Result<Log> {
-    let options = OpenOptions { now_ms: NOW_MS, ..OpenOptions::default() };
+    open_with(dir, LogMaps::Never)
+}
+
+fn open_with(dir: &Path, maps: LogMaps) -> Result<Log> {
+    let open_files = OpenFiles::with_maps(100, maps);
+    let options = OpenOptions { now_ms: NOW_MS, open_files, ..OpenOptions::default() };
     Ok(Log::open(Arc::new(Disk::new()), dir, LogConfig::default(), &options)?)
 }
 

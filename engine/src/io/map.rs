@@ -198,6 +198,40 @@ impl Map {
         Ok(map)
     }
 
+    /// The same for places all over the file: nothing is read ahead.
+    pub(super) fn for_look_ups(
+        descriptor: std::os::fd::BorrowedFd<'_>,
+        size_bytes: usize,
+    ) -> rustix::io::Result<Self> {
+        let map = Map::new(descriptor, 0, size_bytes)?;
+        let address = map.address.as_ptr().cast();
+        // SAFETY: the range was just mapped; the advice does not change what it holds.
+        let advised = unsafe { rustix::mm::madvise(address, size_bytes, Advice::Random) };
+        // As above.
+        advised.ok();
+        Ok(map)
+    }
+
+    /// Copies the bytes from `first` on, all of them; `false` where the map ends before. They may
+    /// be replaced meanwhile, by [`blank`](Self::blank) or by a writer to the file.
+    pub(super) fn copy(&self, first: usize, bytes: &mut [u8]) -> bool {
+        if first.checked_add(bytes.len()).is_none_or(|end| end > self.size_bytes) {
+            return false;
+        }
+        let from = self.address.as_ptr().wrapping_add(first);
+        // SAFETY: the range lies within the map, which is readable as long as `self` lives, and
+        // `bytes` is memory of its own. No reference to the mapped bytes is made: they may change.
+        unsafe { ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
+        true
+    }
+
+    /// Puts zeros in the place of the file, for good: it may be cut then, and nobody who still
+    /// looks faults.
+    pub(super) fn blank(&self) -> rustix::io::Result<()> {
+        let first = self.address.as_ptr().expose_provenance();
+        replace_by_zeros(first, first.saturating_add(self.size_bytes))
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         // SAFETY: the range is mapped for reading as long as `self` lives, and the guard keeps it
         // readable when the file shrinks; without a guard the process ends by the signal before
@@ -344,7 +378,7 @@ extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mu
             // Before the zeros: another thread that reads the window must not see them without the
             // mark.
             slot.faulted.store(true, SeqCst);
-            if replace_by_zeros(first, end) {
+            if replace_by_zeros(first, end).is_ok() {
                 return;
             }
         }
@@ -352,19 +386,19 @@ extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mu
     pass_on(signal, info, context, code);
 }
 
-/// Maps zeros over a whole window.
-fn replace_by_zeros(first: usize, end: usize) -> bool {
-    // SAFETY: the range is a live window of ours, which the faulting thread borrows: nothing else
-    // is mapped there, and whoever reads it reads bytes that may be anything.
+/// Maps zeros over a whole map.
+fn replace_by_zeros(first: usize, end: usize) -> rustix::io::Result<()> {
+    // SAFETY: the range is a live map of ours, which the faulting thread or the caller borrows:
+    // nothing else is mapped there, and whoever reads it reads bytes that may be anything.
     let mapped = unsafe {
         rustix::mm::mmap_anonymous(
             ptr::with_exposed_provenance_mut(first),
             end - first,
             ProtFlags::READ,
-            MapFlags::PRIVATE | MapFlags::FIXED,
+            MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
         )
     };
-    mapped.is_ok()
+    mapped.map(drop)
 }
 
 /// Does with the signal what would have been done without us.

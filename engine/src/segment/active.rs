@@ -102,7 +102,9 @@ impl ActiveSegment {
         for role in [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex] {
             segment.set_entry_count(role, Some(0));
         }
-        Ok(Self::with(segment, folder, handles, (settings, now_ms)))
+        let active = Self::with(segment, (settings, now_ms));
+        drop(active.segment.set_handles(folder, Arc::new(handles)));
+        Ok(active)
     }
 
     /// Takes the last segment of a log that was loaded. When that fails it is sealed as before.
@@ -118,9 +120,10 @@ impl ActiveSegment {
             let message = "mapped slices of the segment are in use";
             return Err(Error::new(Kind::Conflict, message).in_file(handles.log().path()));
         }
-        let handles = handles.without_indexes();
-        let mut active = Self::with(Arc::clone(segment), folder, handles, (settings, now_ms));
-        let opened = active.open_txn_index(folder);
+        let mut active = Self::with(Arc::clone(segment), (settings, now_ms));
+        let before = segment.set_handles(folder, Arc::new(handles.without_indexes()));
+        let unmapped = before.map_or(Ok(()), |before| before.blank_map());
+        let opened = unmapped.and_then(|()| active.open_txn_index(folder));
         match opened.and_then(|()| active.touch_indexes(folder, settings)) {
             Ok(()) => Ok(active),
             Err(error) => {
@@ -130,16 +133,10 @@ impl ActiveSegment {
         }
     }
 
-    fn with(
-        segment: Arc<LogSegment>,
-        folder: &Folder,
-        handles: SegmentHandles,
-        (settings, now_ms): (&SegmentSettings, i64),
-    ) -> Self {
+    fn with(segment: Arc<LogSegment>, (settings, now_ms): (&SegmentSettings, i64)) -> Self {
         let recent = RecentBatches::new(segment.base_offset(), segment.size_bytes() == 0);
         let tails = Arc::<Tails>::default();
         segment.set_live(Some(Live { recent, tails: Arc::clone(&tails) }));
-        segment.set_handles(folder, Arc::new(handles));
         ActiveSegment {
             segment,
             tails,

@@ -4,15 +4,17 @@
 //! somebody looks into them. All of it may be let go of at any time and is opened again when it is
 //! needed; who has a lease on the log keeps that open.
 
+use std::sync::atomic::fence;
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::folder::Folder;
 use super::index_memory::IndexMemory;
+use super::log_bytes::LogBytes;
 use super::log_segment::LogSegment;
 use super::name::FileRole;
-use super::open_files::OpenFiles;
+use super::open_files::{LogMaps, OpenFiles};
 use crate::error::{Kind, Result};
-use crate::io::{File, OpenMode};
+use crate::io::{File, OpenMode, SharedMap};
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::thread_number;
 
@@ -47,6 +49,7 @@ struct OpenIndexes {
     txn: OnceLock<Arc<dyn File>>,
     offset_memory: IndexMemory,
     time_memory: IndexMemory,
+    log_map: OnceLock<Option<SharedMap>>,
 }
 
 /// Keeps the log of a segment open.
@@ -202,6 +205,48 @@ impl SegmentHandles {
         }
         let Some(file) = self.index(segment, folder, role)? else { return Ok(None) };
         memory.load(&**file, file.metadata()?.size_bytes, folder.open_files())
+    }
+
+    /// The log, by its map where there is one or it is worth one by now.
+    pub(super) fn log_bytes(&self, segment: &LogSegment, folder: &Folder) -> LogBytes<'_> {
+        let map = match folder.open_files().maps() {
+            LogMaps::Never => None,
+            LogMaps::Sealed => self.log_map(segment),
+        };
+        LogBytes { file: &*self.log.file, map }
+    }
+
+    fn log_map(&self, segment: &LogSegment) -> Option<&SharedMap> {
+        let indexes = self.indexes.get()?;
+        if let Some(map) = indexes.log_map.get() {
+            return map.as_ref();
+        }
+        if segment.is_live() || !indexes.offset_memory.is_worth_it() {
+            return None;
+        }
+        // Where there can be none, the file is read.
+        let made = || SharedMap::new(&*self.log.file, segment.size_bytes()).ok().flatten();
+        let map = indexes.log_map.get_or_init(made).as_ref();
+        // Either who takes these handles from the segment finds the map, or they are found gone
+        // here: before the log may be cut, it is blank.
+        fence(Ordering::SeqCst);
+        if segment.is_live() || !segment.has_handles(self) {
+            segment.part_with(self);
+        }
+        map
+    }
+
+    /// From now on the log is not looked at by a map: to be said when these are no handles of the
+    /// segment any more, and before its log is cut.
+    ///
+    /// # Errors
+    /// What the system says: then the log must not be cut.
+    pub(super) fn blank_map(&self) -> Result<()> {
+        fence(Ordering::SeqCst);
+        match self.indexes.get().and_then(|indexes| indexes.log_map.get()) {
+            Some(Some(map)) => map.blank().map_err(|error| error.in_file(self.log.file.path())),
+            Some(None) | None => Ok(()),
+        }
     }
 
     /// An index file; `None` when there is none.

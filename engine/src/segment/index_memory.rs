@@ -37,6 +37,11 @@ impl IndexMemory {
         self.loaded.get().map(|loaded| &*loaded.entries)
     }
 
+    /// Whether there were so many look-ups that more are to be expected.
+    pub(super) fn is_worth_it(&self) -> bool {
+        self.lookups.load(Ordering::Relaxed) > LOOKUPS_BEFORE
+    }
+
     /// The same after a look-up that found none: taken into memory now if there were enough of
     /// them, and there is room.
     pub(super) fn load(

@@ -370,16 +370,38 @@ impl LogSegment {
         let opened = folder.open(self.base_offset, FileRole::Log, OpenMode::ReadWrite);
         let log = self.check_own(opened, folder)?.into();
         let handles = Arc::new(SegmentHandles::new(self, log, folder.open_files()));
-        self.set_handles(folder, Arc::clone(&handles));
+        if let Some(others) = self.set_handles(folder, Arc::clone(&handles)) {
+            self.part_with(&others);
+        }
         Ok(handles)
     }
 
-    /// Takes open files. Where it had none, and be it since a moment, nobody knows any more that
-    /// they are to be let go of.
-    pub(super) fn set_handles(self: &Arc<Self>, folder: &Folder, handles: Arc<SegmentHandles>) {
-        if self.handles.swap(Some(handles)).is_none() {
+    /// Takes open files, and gives those that it had. Where it had none, and be it since a moment,
+    /// nobody knows any more that they are to be let go of.
+    #[must_use]
+    pub(super) fn set_handles(
+        self: &Arc<Self>,
+        folder: &Folder,
+        handles: Arc<SegmentHandles>,
+    ) -> Option<Arc<SegmentHandles>> {
+        let others = self.handles.swap(Some(handles));
+        if others.is_none() {
             folder.keep_count(self);
         }
+        others
+    }
+
+    /// Ends the map of files that it has no longer, while readers may still be at it.
+    pub(super) fn part_with(&self, handles: &SegmentHandles) {
+        if handles.blank_map().is_err() {
+            // Nobody knows when the last of them is gone: the log is not cut any more.
+            self.pin();
+        }
+    }
+
+    /// Whether these are its open files.
+    pub(super) fn has_handles(&self, handles: &SegmentHandles) -> bool {
+        self.handles.load().as_deref().is_some_and(|own| std::ptr::eq(own, handles))
     }
 
     /// Whether files of it are open.
@@ -395,12 +417,14 @@ impl LogSegment {
 
     /// Lets go of its open files; leases keep the log, and whoever is at it.
     pub(super) fn let_go(&self) -> Option<Arc<SegmentHandles>> {
-        self.handles.swap(None)
+        let handles = self.handles.swap(None)?;
+        self.part_with(&handles);
+        Some(handles)
     }
 
     /// Lets go of its files whatever it is used for.
     pub(crate) fn close(&self) {
         self.live.store(None);
-        self.handles.store(None);
+        drop(self.let_go());
     }
 }

@@ -11,6 +11,7 @@ mod index_file;
 pub mod index_handle;
 mod index_memory;
 pub mod index_tails;
+mod log_bytes;
 pub mod log_segment;
 pub mod name;
 pub mod open_files;
@@ -25,7 +26,7 @@ pub use folder::Folder;
 pub use handles::{Lease, SegmentHandles};
 pub use log_segment::LogSegment;
 pub use name::{FileName, FileRole, FileState};
-pub use open_files::OpenFiles;
+pub use open_files::{LogMaps, OpenFiles};
 pub use recent::BatchPlace;
 pub use search::TimestampAndOffset;
 

@@ -14,6 +14,21 @@ const INDEX_BYTES_EACH_MAX: usize = INDEX_BYTES_MAX / 4;
 /// Fewer entries than this are not worth a look for those that are of no use any more.
 const FEW: usize = 64;
 
+/// Whether look-ups in logs go through maps: a choice of who opens them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogMaps {
+    /// By reading into memory of our own: no I/O error becomes a signal.
+    #[default]
+    Never,
+    /// A segment that nobody writes to, and that is looked into again and again, is mapped as long
+    /// as it is open: one map each, of as many as files may be open. For who owns the files alone,
+    /// and accepts that a page which the disk fails to read, or that another process has cut off,
+    /// is a SIGBUS, which ends the process where nobody has
+    /// [guarded](crate::io::map::guard_process) it. What this log itself cuts or deletes is none.
+    /// Appends, and whatever reads a log from end to end, use no map.
+    Sealed,
+}
+
 /// The open files of segments, shared by all logs that are to share its limit. Segments are let go
 /// of when there are too many, those that nobody used for a while first. One that is written to is
 /// among them: what is not in its files yet stays in memory, and the next append opens its log
@@ -22,6 +37,7 @@ const FEW: usize = 64;
 #[derive(Debug)]
 pub struct OpenFiles {
     count_max: usize,
+    maps: LogMaps,
     count: AtomicUsize,
     /// Segments that were opened, in the order in which they are looked at.
     opened: Mutex<VecDeque<Weak<LogSegment>>>,
@@ -53,8 +69,15 @@ impl OpenFiles {
     /// on until he is done.
     #[must_use]
     pub fn new(count_max: usize) -> Arc<Self> {
+        Self::with_maps(count_max, LogMaps::Never)
+    }
+
+    /// The same with a choice of maps.
+    #[must_use]
+    pub fn with_maps(count_max: usize, maps: LogMaps) -> Arc<Self> {
         Arc::new(OpenFiles {
             count_max,
+            maps,
             count: AtomicUsize::new(0),
             opened: Mutex::default(),
             index_bytes: AtomicUsize::new(0),
@@ -75,6 +98,12 @@ impl OpenFiles {
             drop(oldest.upgrade().map(|segment| segment.let_go()));
         }
         Some(IndexRoom { open_files: Arc::clone(self), size_bytes })
+    }
+
+    /// Whether look-ups go through maps.
+    #[must_use]
+    pub fn maps(&self) -> LogMaps {
+        self.maps
     }
 
     /// How many may stay open.

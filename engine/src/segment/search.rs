@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::folder::Folder;
 use super::handles::SegmentHandles;
 use super::index_file::IndexFile;
+use super::log_bytes::LogBytes;
 use super::log_segment::LogSegment;
 use super::name::FileRole;
 use super::recent::{BatchPlace, Recent};
-use super::walk::HeaderWalk;
+use super::walk::{HEAD_BYTES, HeaderWalk, WINDOW_BYTES};
 use crate::bytes;
 use crate::error::{Error, Result};
 use crate::index::{AbortedTxn, OffsetEntries, OffsetEntry, TimeEntries, TimeEntry, TxnEntries};
@@ -53,8 +54,22 @@ impl LogSegment {
         offset: i64,
     ) -> Result<Option<BatchPlace>> {
         let entry = self.lookup_offset(handles, folder, offset)?;
+        let log = handles.log_bytes(self, folder);
+        match log.map {
+            Some(_) => self.find_from::<HEAD_BYTES>(log, entry, offset),
+            None => self.find_from::<WINDOW_BYTES>(log, entry, offset),
+        }
+    }
+
+    /// The first batch that ends at `offset` or behind it, from an index entry on.
+    fn find_from<const BYTES: usize>(
+        &self,
+        log: LogBytes<'_>,
+        entry: OffsetEntry,
+        offset: i64,
+    ) -> Result<Option<BatchPlace>> {
         let start = u64::try_from(entry.position).unwrap_or(0);
-        let mut walk = HeaderWalk::new(&**handles.log(), start, self.size_bytes());
+        let mut walk = HeaderWalk::<BYTES>::new(log, start, self.size_bytes());
         if start > 0 {
             // The first one, or a later one of the same append: see `OffsetEntry::may_name`.
             match walk.find(entry.offset) {
@@ -64,7 +79,7 @@ impl LogSegment {
                     }
                 }
                 // An index that lies, as an unclean stop may leave it, must not hide what is there.
-                _ => walk = HeaderWalk::new(&**handles.log(), 0, self.size_bytes()),
+                _ => walk = HeaderWalk::new(log, 0, self.size_bytes()),
             }
         }
         Ok(walk.find(offset)?.map(|(header, position)| place(&header, position)))
@@ -161,7 +176,8 @@ impl LogSegment {
             return Ok(None);
         }
         let handles = self.handles(folder)?;
-        let first = HeaderWalk::new(&**handles.log(), 0, self.size_bytes()).next()?;
+        let log = LogBytes::read(&**handles.log());
+        let first = HeaderWalk::<HEAD_BYTES>::new(log, 0, self.size_bytes()).next()?;
         Ok(first.map(|(header, _)| header.max_timestamp))
     }
 
@@ -185,7 +201,7 @@ impl LogSegment {
         };
         let from = self.lookup_offset(&handles, folder, entry.offset.max(start_offset))?;
         self.scan_for(
-            &handles,
+            (&handles, folder),
             u64::try_from(from.position).unwrap_or(0),
             |record| record.timestamp_ms >= timestamp_ms && record.offset >= start_offset,
             |header| header.max_timestamp >= timestamp_ms,
@@ -205,7 +221,7 @@ impl LogSegment {
         let handles = self.handles(folder)?;
         let from = self.lookup_offset(&handles, folder, offset)?;
         let from = u64::try_from(from.position).unwrap_or(0);
-        let found = self.scan_for_timestamp(&handles, from, max_timestamp)?;
+        let found = self.scan_for_timestamp((&handles, folder), from, max_timestamp)?;
         if found.is_some() {
             return Ok(found);
         }
@@ -218,13 +234,13 @@ impl LogSegment {
             Ok(ControlFlow::Continue(()))
         })?;
         let Some((timestamp_ms, position)) = largest else { return Ok(None) };
-        self.scan_for_timestamp(&handles, position, timestamp_ms)
+        self.scan_for_timestamp((&handles, folder), position, timestamp_ms)
     }
 
     /// The first record with this timestamp in batches that have none larger.
     fn scan_for_timestamp(
         &self,
-        handles: &SegmentHandles,
+        handles: (&SegmentHandles, &Folder),
         from: u64,
         timestamp_ms: i64,
     ) -> Result<Option<TimestampAndOffset>> {
@@ -235,12 +251,13 @@ impl LogSegment {
     /// The first record that is wanted, in batches that may hold one.
     fn scan_for(
         &self,
-        handles: &SegmentHandles,
+        (handles, folder): (&SegmentHandles, &Folder),
         from: u64,
         is_wanted: impl Fn(&Record<'_>) -> bool,
         may_hold: impl Fn(&BatchHeader) -> bool,
     ) -> Result<Option<TimestampAndOffset>> {
-        let mut walk = HeaderWalk::new(&**handles.log(), from, self.size_bytes());
+        let log = handles.log_bytes(self, folder);
+        let mut walk = HeaderWalk::<WINDOW_BYTES>::new(log, from, self.size_bytes());
         let mut reader = BatchReader::new(BATCH_BYTES_MAX);
         let mut batch = Vec::new();
         while let Some((header, position)) = walk.next()? {
@@ -258,7 +275,7 @@ impl LogSegment {
                 return Ok(Some(found_in(&record)));
             }
             batch.resize(usize::try_from(header.size_bytes).unwrap_or(usize::MAX), 0);
-            let read = handles.log().read_at(&mut batch, position)?;
+            let read = log.read_at(&mut batch, position)?;
             batch.truncate(read);
             let mut found = None;
             let mut see = |record: &Record<'_>| {
@@ -269,7 +286,7 @@ impl LogSegment {
                 ControlFlow::Break(())
             };
             reader.read(&header, &batch, &mut see).map_err(|fault| {
-                Error::corrupt(fault.detail).in_file(handles.log().path()).at_position(position)
+                Error::corrupt(fault.detail).in_file(log.file.path()).at_position(position)
             })?;
             if found.is_some() {
                 return Ok(found);
@@ -291,7 +308,8 @@ impl LogSegment {
         if start >= self.size_bytes() {
             start = 0;
         }
-        let mut walk = HeaderWalk::new(&**handles.log(), start, self.size_bytes());
+        let log = LogBytes::read(&**handles.log());
+        let mut walk = HeaderWalk::<WINDOW_BYTES>::new(log, start, self.size_bytes());
         let mut next = self.base_offset();
         while let Some((header, _)) = walk.next()? {
             next = header.next_offset();
@@ -308,7 +326,8 @@ impl LogSegment {
         mut see: impl FnMut(&BatchHeader, u64, &SegmentHandles) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let handles = self.handles(folder)?;
-        let mut walk = HeaderWalk::new(&**handles.log(), position, self.size_bytes());
+        let log = LogBytes::read(&**handles.log());
+        let mut walk = HeaderWalk::<WINDOW_BYTES>::new(log, position, self.size_bytes());
         while let Some((header, position)) = walk.next()? {
             if see(&header, position, &handles)?.is_break() {
                 break;

@@ -343,7 +343,7 @@ fn files_that_come_when_others_were_let_go_of_are_let_go_of_in_their_turn() {
     let handles = one.handles(&folder).unwrap();
     other.handles(&folder).unwrap();
     assert!(!one.is_open(), "it was opened first");
-    one.set_handles(&folder, Arc::new(handles.without_indexes()));
+    drop(one.set_handles(&folder, Arc::new(handles.without_indexes())));
     drop(handles);
     assert_eq!(open_files.count(), 1);
 }

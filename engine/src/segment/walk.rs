@@ -1,30 +1,33 @@
 //! Which batches follow each other from a position on? For readers that trust a log: checksums are
 //! not looked at.
 
+use super::log_bytes::LogBytes;
 use crate::error::Result;
-use crate::io::File;
 use crate::record::BatchHeader;
 use crate::record::batch::HEADER_SIZE;
 use crate::record::frames::read_frame;
 
 /// What is read at a time: a batch is found within an index interval, which is as much by default.
-const WINDOW_BYTES: usize = 4096;
+pub(super) const WINDOW_BYTES: usize = 4096;
+/// What is copied at a time where that costs no system call: one header.
+pub(super) const HEAD_BYTES: usize = 64;
 
-/// Walks the headers of a log.
-pub(super) struct HeaderWalk<'a> {
-    file: &'a dyn File,
+/// Walks the headers of a log, `BYTES` of it in memory at a time.
+pub(super) struct HeaderWalk<'a, const BYTES: usize = WINDOW_BYTES> {
+    log: LogBytes<'a>,
     position: u64,
     end: u64,
-    window: [u8; WINDOW_BYTES],
+    window: [u8; BYTES],
     window_start: u64,
     filled: usize,
 }
 
-impl<'a> HeaderWalk<'a> {
+impl<'a, const BYTES: usize> HeaderWalk<'a, BYTES> {
     /// From the batch that begins at `position` up to `end`, exclusive.
-    pub(super) fn new(file: &'a dyn File, position: u64, end: u64) -> Self {
-        let window = [0; WINDOW_BYTES];
-        HeaderWalk { file, position, end, window, window_start: position, filled: 0 }
+    pub(super) fn new(log: LogBytes<'a>, position: u64, end: u64) -> Self {
+        const { assert!(BYTES >= HEADER_SIZE) };
+        let window = [0; BYTES];
+        HeaderWalk { log, position, end, window, window_start: position, filled: 0 }
     }
 
     /// The next header and where its batch begins; `None` where the log ends.
@@ -33,7 +36,7 @@ impl<'a> HeaderWalk<'a> {
         let left = self.end.saturating_sub(position);
         self.fill(position, left)?;
         let header = read_frame(self.head(position), left)
-            .map_err(|error| error.in_file(self.file.path()).at_position(position))?;
+            .map_err(|error| error.in_file(self.log.file.path()).at_position(position))?;
         let Some(header) = header else { return Ok(None) };
         self.position = position.saturating_add(u64::from(header.size_bytes));
         Ok(Some((header, position)))
@@ -66,8 +69,8 @@ impl<'a> HeaderWalk<'a> {
         if self.head(position).len() >= HEADER_SIZE.min(left) {
             return Ok(());
         }
-        let wanted = self.window.get_mut(..WINDOW_BYTES.min(left)).unwrap_or_default();
-        self.filled = self.file.read_at(wanted, position)?;
+        let wanted = self.window.get_mut(..BYTES.min(left)).unwrap_or_default();
+        self.filled = self.log.read_at(wanted, position)?;
         self.window_start = position;
         Ok(())
     }
@@ -79,7 +82,7 @@ mod tests {
 
     use super::*;
     use crate::error::Kind;
-    use crate::io::{OpenMode, SimDisk, Storage};
+    use crate::io::{File, OpenMode, SimDisk, Storage};
     use crate::record::builder::BatchOptions;
     use crate::record::builder::samples::batch_of_one;
 
@@ -103,7 +106,10 @@ mod tests {
         // spec: behaviours FR-024
         let log = file(two_batches());
         for at in [0, 2_147_483_647] {
-            assert_eq!(HeaderWalk::new(&*log, at, at).next().unwrap(), None);
+            assert_eq!(
+                HeaderWalk::<WINDOW_BYTES>::new(LogBytes::read(&*log), at, at).next().unwrap(),
+                None
+            );
         }
     }
 
@@ -115,7 +121,7 @@ mod tests {
         bytes[second + 8..second + 12].copy_from_slice(&13_i32.to_be_bytes());
         let end = bytes.len().try_into().unwrap();
         let log = file(bytes);
-        let mut walk = HeaderWalk::new(&*log, 0, end);
+        let mut walk = HeaderWalk::<WINDOW_BYTES>::new(LogBytes::read(&*log), 0, end);
         assert_eq!(walk.next().unwrap().unwrap().0.base_offset, 0);
         let error = walk.next().unwrap_err();
         assert_eq!((error.kind(), error.position()), (Kind::Corrupt, Some(end / 2)));
@@ -128,7 +134,7 @@ mod tests {
         bytes[16] = 0xff;
         let end = bytes.len().try_into().unwrap();
         let log = file(bytes);
-        let mut walk = HeaderWalk::new(&*log, 0, end);
+        let mut walk = HeaderWalk::<WINDOW_BYTES>::new(LogBytes::read(&*log), 0, end);
         let (header, _) = walk.next().unwrap().unwrap();
         assert_eq!((header.magic, header.base_offset, header.last_offset()), (-1, 0, 0));
         assert_eq!((header.count, header.producer_id), (-1, -1), "the view of an old entry");

@@ -287,6 +287,50 @@ static void refuses_to_open(void) {
     CHECK(log == NULL);
 }
 
+/* Whether this process has a map of a file whose path has this in it. */
+static int is_mapped(const char *part) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    CHECK(maps != NULL);
+    char line[4096];
+    int is_found = 0;
+    while (fgets(line, sizeof line, maps) != NULL) {
+        is_found |= strstr(line, part) != NULL;
+    }
+    fclose(maps);
+    return is_found;
+}
+
+/* Answers are the same with maps and without; what the log cuts under them makes no signal. */
+static void looks_up_by_maps(void) {
+    silt_config_t config = { "segment.bytes", "1024" };
+    silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
+    options.configs = &config;
+    options.config_count = 1;
+    for (int maps = 0; maps < 2; maps++) {
+        const char *name = maps ? "mapped-0" : "unmapped-0";
+        options.flags = maps ? SILT_LOG_MAP_SEALED : 0;
+        silt_log_t *log = open_log(name, &options);
+        for (int i = 0; i < 50; i++) {
+            append(log, 77, i);
+        }
+        for (int round = 0; round < 20; round++) {
+            for (int offset = 0; offset < 20; offset++) {
+                silt_range_t range = locate(log, offset, SILT_UP_TO_LOG_END, SILT_OK);
+                CHECK(range.base_offset == offset);
+                EXPECT(SILT_OK, silt_leases_release(&range.lease, 1, NULL));
+            }
+        }
+        CHECK(is_mapped(name) == maps);
+        EXPECT(SILT_OK, silt_log_truncate_to(log, 3, 9000, NULL));
+        locate(log, 4, SILT_UP_TO_LOG_END, SILT_E_OUT_OF_RANGE);
+        silt_range_t range = locate(log, 2, SILT_UP_TO_LOG_END, SILT_OK);
+        CHECK(range.base_offset == 2);
+        EXPECT(SILT_OK, silt_leases_release(&range.lease, 1, NULL));
+        silt_log_close(log);
+        CHECK(!is_mapped(name));
+    }
+}
+
 /* An older caller's struct is shorter, a newer one's is longer. */
 static void grows(void) {
     silt_log_options_t options = SILT_LOG_OPTIONS_INIT;
@@ -610,6 +654,7 @@ int main(int argc, char **argv) {
     is_open_once();
     refuses();
     refuses_to_open();
+    looks_up_by_maps();
     grows();
     begins_verified_transactions_alone();
     ends_transactions();

@@ -88,7 +88,7 @@ fn open(
             })
         });
     }
-    let open_files = OpenFiles::new(options.open_files_max);
+    let open_files = OpenFiles::with_maps(options.open_files_max, options.maps);
     let outcomes = load_logs(&storage, &dirs, &looks, options, &open_files);
     if options.progress.is_some_and(Progress::is_cancelled) {
         return Err(Error::new(Kind::Cancelled, "the load was cancelled"));

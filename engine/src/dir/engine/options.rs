@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::log::progress::Progress;
 use crate::log::{CleanerOptions, LogConfig};
+use crate::segment::LogMaps;
 use crate::state::ProducerStateConfig;
 use crate::uuid::Uuid;
 
@@ -48,6 +49,8 @@ pub struct EngineOptions<'a> {
     /// it lasts, a flush of many logs about as many again, and four more for each segment beyond
     /// one that it makes durable of a log.
     pub open_files_max: usize,
+    /// Whether look-ups go through maps.
+    pub maps: LogMaps,
     /// `log.segment.delete.delay.ms`: how long the folder of a deleted log stays.
     pub folder_delete_delay_ms: i64,
     /// `log.retention.check.interval.ms`.
@@ -85,6 +88,7 @@ impl<'a> EngineOptions<'a> {
             producers: ProducerStateConfig::default(),
             keep_lost: false,
             open_files_max: 10_000,
+            maps: LogMaps::Never,
             folder_delete_delay_ms: 60_000,
             retention_interval_ms: 300_000,
             expiration_interval_ms: 600_000,

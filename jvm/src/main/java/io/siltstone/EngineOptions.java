@@ -14,6 +14,7 @@ import java.util.Objects;
 /** How the log directories of a broker are opened. */
 public final class EngineOptions {
     private static final int KEEP_LOST = 2;
+    private static final int MAP_SEALED = 4;
 
     /** A setting of one topic. */
     private record TopicConfig(String topic, String name, String value) {
@@ -57,6 +58,12 @@ public final class EngineOptions {
     /** Keep what recovery cuts off beside, in {@code .log.lost} files. */
     public EngineOptions keepLost() {
         flags |= KEEP_LOST;
+        return this;
+    }
+
+    /** Look-ups in sealed segments go through maps: see {@link LogOptions#mapSealed}. */
+    public EngineOptions mapSealed() {
+        flags |= MAP_SEALED;
         return this;
     }
 

@@ -25,6 +25,7 @@ public final class LogOptions {
 
     private static final int UNCLEAN = 1;
     private static final int KEEP_LOST = 2;
+    private static final int MAP_SEALED = 4;
 
     private final Configs configs = new Configs();
     private int flags;
@@ -51,6 +52,16 @@ public final class LogOptions {
     /** Keep what recovery cuts off beside, in {@code .log.lost} files. */
     public LogOptions keepLost() {
         flags |= KEEP_LOST;
+        return this;
+    }
+
+    /**
+     * Look-ups in sealed segments go through maps. For a host that owns the files alone and accepts
+     * that a page which the disk fails to read, or that another process has cut off, ends the JVM by
+     * a SIGBUS; nothing that is done through this library makes one.
+     */
+    public LogOptions mapSealed() {
+        flags |= MAP_SEALED;
         return this;
     }
 

@@ -14,6 +14,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.UUID;
@@ -42,6 +43,25 @@ class LogTest {
         SiltstoneException failure = assertThrows(SiltstoneException.class, call);
         assertEquals(kind, failure.kind(), failure.getMessage());
         return failure;
+    }
+
+    @Test
+    void lookUpsGoThroughMapsWhereThatIsWanted() throws Exception {
+        LogOptions options = new LogOptions().mapSealed().nowMs(2000).config("segment.bytes", "1000");
+        try (Log log = Log.open(home.resolve("mapped-0"), options);
+                Fetches fetches = new Fetches(1)) {
+            fill(log, 20);
+            for (int round = 0; round < 20; round++) {
+                fetches.set(0, log, 3, 4096, UpTo.LOG_END, true);
+                fetches.locate(1);
+                assertEquals(3, fetches.baseOffset(0));
+                fetches.release();
+            }
+            String maps = Files.readString(Path.of("/proc/self/maps"));
+            assertTrue(maps.contains("mapped-0"));
+            log.truncateTo(2, 7000);
+            assertEquals(2, offsets(log).logEndOffset());
+        }
     }
 
     @Test

@@ -13,16 +13,22 @@
 //! What somebody else cuts off, or the disk fails to read, is a SIGBUS: see `io/mapped.rs`.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicU8, Ordering, fence};
 
 use super::map::{Map, Slot, is_guarded};
 use crate::error::{Error, Result};
 use crate::io::File;
 
+/// Nobody looks yet: the file may have been cut since it was mapped.
+const NEW: u8 = 0;
+const OPEN: u8 = 1;
+/// Nobody looks any more.
+const BLANK: u8 = 2;
+
 /// A file as memory, for look-ups here and there.
 pub(crate) struct SharedMap {
     map: Map,
-    is_blank: AtomicBool,
+    state: AtomicU8,
     slot: Option<&'static Slot>,
 }
 
@@ -48,19 +54,32 @@ impl SharedMap {
             Error::io("map", file.path(), e.into())
         })?;
         slot.inspect(|slot| slot.guard(&map));
-        Ok(Some(SharedMap { map, is_blank: AtomicBool::new(false), slot }))
+        Ok(Some(SharedMap { map, state: AtomicU8::new(NEW), slot }))
+    }
+
+    /// From now on it may be looked into, unless it is blank: whoever cuts the file knows of it.
+    pub(crate) fn open(&self) {
+        // When it is blank by now, it stays so.
+        let _ = self.state.compare_exchange(NEW, OPEN, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    fn is_open(&self) -> bool {
+        self.state.load(Ordering::Acquire) == OPEN && !self.slot.is_some_and(Slot::has_faulted)
     }
 
     /// Copies the bytes from `position` on, all of them; `false` when they are to be read from the
     /// file instead.
     pub(crate) fn copy_at(&self, bytes: &mut [u8], position: u64) -> bool {
+        if !self.is_open() {
+            return false;
+        }
         let Ok(first) = usize::try_from(position) else { return false };
         if !self.map.copy(first, bytes) {
             return false;
         }
         // Whoever puts zeros there says so first.
         fence(Ordering::Acquire);
-        !self.is_blank.load(Ordering::Relaxed) && !self.slot.is_some_and(Slot::has_faulted)
+        self.is_open()
     }
 
     /// From now on nothing is looked up here: the file may be cut.
@@ -68,7 +87,7 @@ impl SharedMap {
     /// # Errors
     /// What the system says: the file must not be cut as long as this lives.
     pub(crate) fn blank(&self) -> Result<()> {
-        self.is_blank.store(true, Ordering::SeqCst);
+        self.state.store(BLANK, Ordering::SeqCst);
         self.map.blank().map_err(|e| {
             let cause = std::io::Error::from(e);
             Error::new(crate::Kind::Io, format!("map zeros in the place of a file: {cause}"))
@@ -88,7 +107,7 @@ impl Drop for SharedMap {
 
 impl fmt::Debug for SharedMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedMap").field("is_blank", &self.is_blank).finish_non_exhaustive()
+        f.debug_struct("SharedMap").field("state", &self.state).finish_non_exhaustive()
     }
 }
 
@@ -109,6 +128,8 @@ mod tests {
         assert!(SharedMap::new(&*file, 0).unwrap().is_none());
         let map = SharedMap::new(&*file, 10_000).unwrap().unwrap();
         let mut bytes = [0; 64];
+        assert!(!map.copy_at(&mut bytes, 0), "not yet");
+        map.open();
         for position in [0, 1, 4090, 9936] {
             assert!(map.copy_at(&mut bytes, position));
             let first = usize::try_from(position).unwrap();
@@ -120,6 +141,8 @@ mod tests {
         map.blank().unwrap();
         file.set_size(0).unwrap();
         assert!(!map.copy_at(&mut bytes, 0));
+        map.open();
+        assert!(!map.copy_at(&mut bytes, 0), "blank for good");
         map.blank().unwrap();
     }
 
@@ -138,6 +161,7 @@ mod tests {
         for _ in 0..200 {
             file.write_at(&vec![7; 1 << 20], 0).unwrap();
             let map = SharedMap::new(&*file, 1 << 20).unwrap().unwrap();
+            map.open();
             let looks = AtomicUsize::new(0);
             std::thread::scope(|scope| {
                 for reader in 0..2_u64 {

@@ -227,11 +227,11 @@ impl SegmentHandles {
         // Where there can be none, the file is read.
         let made = || SharedMap::new(&*self.log.file, segment.size_bytes()).ok().flatten();
         let map = indexes.log_map.get_or_init(made).as_ref();
-        // Either who takes these handles from the segment finds the map, or they are found gone
-        // here: before the log may be cut, it is blank.
+        // Either who takes these handles from the segment, before its log may be cut, finds the map
+        // and makes it blank; or they are found gone here, and nobody ever looks into it.
         fence(Ordering::SeqCst);
-        if segment.is_live() || !segment.has_handles(self) {
-            segment.part_with(self);
+        if !segment.is_live() && segment.has_handles(self) {
+            map.inspect(|map| map.open());
         }
         map
     }

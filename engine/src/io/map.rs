@@ -87,7 +87,7 @@ impl<'a> MapReader<'a> {
         let map_bytes = lead.saturating_add(wanted).max(self.window_bytes);
         let map_bytes = map_bytes.min(size(self.end - start));
         let Some(descriptor) = self.file.descriptor() else { return Ok(()) };
-        let map = Map::new(descriptor, start, map_bytes)
+        let map = Map::new(descriptor, start, map_bytes, Advice::Sequential)
             .map_err(|e| Error::io("map", self.file.path(), e.into()).at_position(start))?;
         self.slot.guard(&map);
         self.map = Some(map);
@@ -175,6 +175,7 @@ impl Map {
         descriptor: std::os::fd::BorrowedFd<'_>,
         start: u64,
         size_bytes: usize,
+        advice: Advice,
     ) -> rustix::io::Result<Self> {
         // SAFETY: with no address given, the kernel picks one where nothing is mapped.
         let address = unsafe {
@@ -191,23 +192,8 @@ impl Map {
         let map = Map { address, size_bytes, start };
         // SAFETY: the range was just mapped; the advice changes how it is read ahead, not what it
         // holds.
-        let advised =
-            unsafe { rustix::mm::madvise(address.as_ptr().cast(), size_bytes, Advice::Sequential) };
+        let advised = unsafe { rustix::mm::madvise(address.as_ptr().cast(), size_bytes, advice) };
         // Without the advice it is slower, and as right.
-        advised.ok();
-        Ok(map)
-    }
-
-    /// The same for places all over the file: nothing is read ahead.
-    pub(super) fn for_look_ups(
-        descriptor: std::os::fd::BorrowedFd<'_>,
-        size_bytes: usize,
-    ) -> rustix::io::Result<Self> {
-        let map = Map::new(descriptor, 0, size_bytes)?;
-        let address = map.address.as_ptr().cast();
-        // SAFETY: the range was just mapped; the advice does not change what it holds.
-        let advised = unsafe { rustix::mm::madvise(address, size_bytes, Advice::Random) };
-        // As above.
         advised.ok();
         Ok(map)
     }
@@ -593,7 +579,7 @@ mod tests {
             let path = dir.path().join("a");
             numbered(&path, 100_000);
             let file = Disk::new().open(&path, OpenMode::ReadWrite).unwrap();
-            let map = Map::new(file.descriptor().unwrap(), 0, 100_000).unwrap();
+            let map = Map::new(file.descriptor().unwrap(), 0, 100_000, Advice::Normal).unwrap();
             file.set_size(0).unwrap();
             std::process::exit(i32::from(map.bytes()[50_000]));
         };

@@ -15,7 +15,9 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering, fence};
 
-use super::map::{Map, Slot, is_guarded};
+use rustix::mm::Advice;
+
+use super::mapped::WatchedMap;
 use crate::error::{Error, Result};
 use crate::io::File;
 
@@ -27,34 +29,16 @@ const BLANK: u8 = 2;
 
 /// A file as memory, for look-ups here and there.
 pub(crate) struct SharedMap {
-    map: Map,
+    map: WatchedMap,
     state: AtomicU8,
-    slot: Option<&'static Slot>,
 }
 
 impl SharedMap {
-    /// Maps the first `size_bytes` of `file`. `None` where there is nothing to be mapped, as in
-    /// [`MappedFile`](super::MappedFile).
+    /// Maps the first `size_bytes` of `file`, for places all over it: nothing is read ahead. `None`
+    /// where there is nothing to be mapped, as in [`MappedFile`](super::MappedFile).
     pub(crate) fn new(file: &dyn File, size_bytes: u64) -> Result<Option<Self>> {
-        let Some(descriptor) = file.descriptor().filter(|_| size_bytes > 0) else {
-            return Ok(None);
-        };
-        let Ok(size) = usize::try_from(size_bytes) else { return Ok(None) };
-        if file.metadata()?.size_bytes < size_bytes {
-            return Ok(None);
-        }
-        let slot = if is_guarded() {
-            let Some(slot) = Slot::take() else { return Ok(None) };
-            Some(slot)
-        } else {
-            None
-        };
-        let map = Map::for_look_ups(descriptor, size).map_err(|e| {
-            slot.inspect(|slot| slot.give_back());
-            Error::io("map", file.path(), e.into())
-        })?;
-        slot.inspect(|slot| slot.guard(&map));
-        Ok(Some(SharedMap { map, state: AtomicU8::new(NEW), slot }))
+        let map = WatchedMap::new(file, 0, size_bytes, Advice::Random)?;
+        Ok(map.map(|map| SharedMap { map, state: AtomicU8::new(NEW) }))
     }
 
     /// From now on it may be looked into, unless it is blank: whoever cuts the file knows of it.
@@ -64,7 +48,7 @@ impl SharedMap {
     }
 
     fn is_open(&self) -> bool {
-        self.state.load(Ordering::Acquire) == OPEN && !self.slot.is_some_and(Slot::has_faulted)
+        self.state.load(Ordering::Acquire) == OPEN && self.map.is_whole()
     }
 
     /// Copies the bytes from `position` on, all of them; `false` when they are to be read from the
@@ -74,7 +58,7 @@ impl SharedMap {
             return false;
         }
         let Ok(first) = usize::try_from(position) else { return false };
-        if !self.map.copy(first, bytes) {
+        if !self.map.map().copy(first, bytes) {
             return false;
         }
         // Whoever puts zeros there says so first.
@@ -82,26 +66,14 @@ impl SharedMap {
         self.is_open()
     }
 
-    /// From now on nothing is looked up here: the file may be cut.
+    /// From now on nothing is looked up here: `file`, which is mapped, may be cut.
     ///
     /// # Errors
     /// What the system says: the file must not be cut as long as this lives.
-    pub(crate) fn blank(&self) -> Result<()> {
+    pub(crate) fn blank(&self, file: &dyn File) -> Result<()> {
         self.state.store(BLANK, Ordering::SeqCst);
-        self.map.blank().map_err(|e| {
-            let cause = std::io::Error::from(e);
-            Error::new(crate::Kind::Io, format!("map zeros in the place of a file: {cause}"))
-        })
-    }
-}
-
-impl Drop for SharedMap {
-    fn drop(&mut self) {
-        if let Some(slot) = self.slot {
-            // The window stops being ours before its addresses may become somebody else's.
-            slot.unguard();
-            slot.give_back();
-        }
+        let blank = self.map.map().blank();
+        blank.map_err(|e| Error::io("map zeros in the place of", file.path(), e.into()))
     }
 }
 
@@ -138,12 +110,12 @@ mod tests {
         for position in [9937, 10_000, u64::MAX] {
             assert!(!map.copy_at(&mut bytes, position), "{position} is no place of the file");
         }
-        map.blank().unwrap();
+        map.blank(&*file).unwrap();
         file.set_size(0).unwrap();
         assert!(!map.copy_at(&mut bytes, 0));
         map.open();
         assert!(!map.copy_at(&mut bytes, 0), "blank for good");
-        map.blank().unwrap();
+        map.blank(&*file).unwrap();
     }
 
     #[test]
@@ -181,7 +153,7 @@ mod tests {
                 while looks.load(Ordering::Relaxed) < 50 {
                     std::thread::yield_now();
                 }
-                map.blank().unwrap();
+                map.blank(&*file).unwrap();
                 file.set_size(0).unwrap();
             });
         }

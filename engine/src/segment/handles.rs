@@ -4,6 +4,7 @@
 //! somebody looks into them. All of it may be let go of at any time and is opened again when it is
 //! needed; who has a lease on the log keeps that open.
 
+// For maps alone, which the simulated disk of the model checkers has not.
 use std::sync::atomic::fence;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -244,7 +245,7 @@ impl SegmentHandles {
     pub(super) fn blank_map(&self) -> Result<()> {
         fence(Ordering::SeqCst);
         match self.indexes.get().and_then(|indexes| indexes.log_map.get()) {
-            Some(Some(map)) => map.blank().map_err(|error| error.in_file(self.log.file.path())),
+            Some(Some(map)) => map.blank(&*self.log.file),
             Some(None) | None => Ok(()),
         }
     }

@@ -201,7 +201,7 @@ impl LogSegment {
         };
         let from = self.lookup_offset(&handles, folder, entry.offset.max(start_offset))?;
         self.scan_for(
-            (&handles, folder),
+            handles.log_bytes(self, folder),
             u64::try_from(from.position).unwrap_or(0),
             |record| record.timestamp_ms >= timestamp_ms && record.offset >= start_offset,
             |header| header.max_timestamp >= timestamp_ms,
@@ -221,7 +221,8 @@ impl LogSegment {
         let handles = self.handles(folder)?;
         let from = self.lookup_offset(&handles, folder, offset)?;
         let from = u64::try_from(from.position).unwrap_or(0);
-        let found = self.scan_for_timestamp((&handles, folder), from, max_timestamp)?;
+        let log = handles.log_bytes(self, folder);
+        let found = self.scan_for_timestamp(log, from, max_timestamp)?;
         if found.is_some() {
             return Ok(found);
         }
@@ -234,29 +235,28 @@ impl LogSegment {
             Ok(ControlFlow::Continue(()))
         })?;
         let Some((timestamp_ms, position)) = largest else { return Ok(None) };
-        self.scan_for_timestamp((&handles, folder), position, timestamp_ms)
+        self.scan_for_timestamp(log, position, timestamp_ms)
     }
 
     /// The first record with this timestamp in batches that have none larger.
     fn scan_for_timestamp(
         &self,
-        handles: (&SegmentHandles, &Folder),
+        log: LogBytes<'_>,
         from: u64,
         timestamp_ms: i64,
     ) -> Result<Option<TimestampAndOffset>> {
         let is_wanted = |record: &Record<'_>| record.timestamp_ms == timestamp_ms;
-        self.scan_for(handles, from, is_wanted, |header| header.max_timestamp == timestamp_ms)
+        self.scan_for(log, from, is_wanted, |header| header.max_timestamp == timestamp_ms)
     }
 
     /// The first record that is wanted, in batches that may hold one.
     fn scan_for(
         &self,
-        (handles, folder): (&SegmentHandles, &Folder),
+        log: LogBytes<'_>,
         from: u64,
         is_wanted: impl Fn(&Record<'_>) -> bool,
         may_hold: impl Fn(&BatchHeader) -> bool,
     ) -> Result<Option<TimestampAndOffset>> {
-        let log = handles.log_bytes(self, folder);
         let mut walk = HeaderWalk::<WINDOW_BYTES>::new(log, from, self.size_bytes());
         let mut reader = BatchReader::new(BATCH_BYTES_MAX);
         let mut batch = Vec::new();

@@ -64,7 +64,7 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
         if !any && !bench.wants(&timestamp) && !bench.wants(&by_map) {
             continue;
         }
-        let opened = Opened::make(bench, kibibytes)?;
+        let mut opened = Opened::make(bench, kibibytes)?;
         for ((one, two), is_tail) in names.iter().zip([true, false]) {
             let key = if is_tail { "tail" } else { "random" };
             let key = format!("locate-{kibibytes}k-{key}");
@@ -77,14 +77,11 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
             let key = format!("timestamp-{kibibytes}k");
             rows.push(bench.told(opened.timestamps(bench, &timestamp, &key)?));
         }
-        let opened = if bench.wants(&by_map) {
-            let opened = opened.mapped()?;
+        if bench.wants(&by_map) {
+            opened = opened.mapped()?;
             let key = format!("locate-{kibibytes}k-random");
             rows.push(bench.told(opened.by_map(bench, &by_map, &key)?));
-            opened
-        } else {
-            opened
-        };
+        }
         opened.log.close()?;
         drop(opened);
         bench.clear()?;

@@ -17,6 +17,7 @@ const MARKER: &str = ".kafka_cleanshutdown";
 const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 const LOG_STARTS: &str = "log-start-offset-checkpoint";
 const HIGH_WATERMARKS: &str = "replication-offset-checkpoint";
+const COMPACTED_ENDS: &str = "cleaner-offset-checkpoint";
 
 fn bytes_of_one_record() -> u32 {
     u32::try_from(records(1).build().len()).unwrap()
@@ -451,6 +452,28 @@ fn high_watermarks_that_cannot_be_understood_take_the_directory_offline() {
     let new = NewLog { is_new: true, ..NewLog::default() };
     assert_eq!(*node.engine().get_or_create("new", 0, &new).unwrap().dir(), Path::new("/b/new-0"));
     assert!(node.file("/a/.kafka_cleanshutdown").is_some(), "nothing was touched");
+}
+
+#[test]
+fn high_watermarks_that_a_power_cut_tore_are_learnt_anew() {
+    let mut node = TestNode::new(1);
+    let log = node.log("kafka");
+    node.fill(&log, 5);
+    for torn in [&[0; 14][..], b"0\n2\nkafka 0 5\n", b"0\n1\nkafka 0"] {
+        node.stop(1);
+        for name in [HIGH_WATERMARKS, COMPACTED_ENDS] {
+            node.disk.put(&Path::new("/a").join(name), torn.to_vec(), None).unwrap();
+        }
+        node.start();
+        let problems = &node.report.dirs[0].problems;
+        let files: Vec<&str> = problems.iter().map(|problem| &*problem.file).collect();
+        assert_eq!(files, [HIGH_WATERMARKS, COMPACTED_ENDS], "{problems:?}");
+        let log = node.log("kafka");
+        assert_eq!((log.high_watermark(), log.log_end_offset()), (0, 5));
+        log.update_high_watermark(4).unwrap();
+        node.engine().checkpoint(CheckpointFile::HighWatermarks).unwrap();
+        assert_eq!(node.line(&format!("/a/{HIGH_WATERMARKS}"), "kafka"), Some(4));
+    }
 }
 
 #[test]

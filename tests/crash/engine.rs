@@ -8,15 +8,17 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 use siltstone::dir::engine::{
-    CheckpointFile, DueWork, Engine, EngineOptions, LoadReport, NewLog, WorkKind,
+    CheckpointFile, DueWork, Engine, EngineOptions, LoadReport, LogLoaded, NewLog, WorkKind,
 };
 use siltstone::error::Kind;
 use siltstone::io::SimDisk;
 use siltstone::io::sim::Operation;
 use siltstone::log::{FetchOptions, Isolation, Log, LogConfig};
+use siltstone::record::batch::compute_crc;
 use siltstone::record::validate::Batches;
 use siltstone::{Error, Result};
 use siltstone_tests::live::records;
@@ -192,12 +194,15 @@ fn append(log: &Log, count: i64, now_ms: i64) -> Result<()> {
     Ok(())
 }
 
+fn whole_log() -> FetchOptions {
+    FetchOptions { max_bytes: 1 << 20, isolation: Isolation::LogEnd, min_one_message: true }
+}
+
 /// Reads everything. Up to `durable` no offset is missing. Behind it one may be: a segment can be
 /// on the disk before the end of the one in front of it, and a log that ends between two batches
 /// looks whole, to Kafka too.
 fn read(log: &Log, durable: i64) {
-    let options =
-        FetchOptions { max_bytes: 1 << 20, isolation: Isolation::LogEnd, min_one_message: true };
+    let options = whole_log();
     let mut offset = log.log_start_offset();
     while offset < log.log_end_offset() {
         let fetched = log.read(offset, &options).expect("records");
@@ -271,6 +276,121 @@ fn the_power_goes_at_every_change() {
             check(&node, &left, &format!("change {number} ({operation}), seed {seed}"));
         }
     });
+}
+
+/// A disk that lies about syncs, and a power cut later: records may be gone, and so may a log. None
+/// is made up, and the node starts and goes on.
+#[test]
+fn a_lost_sync_of_a_node_costs_records_and_makes_up_none() {
+    let mut uncut = Node::new(SimDisk::new());
+    uncut.live().expect("a life without faults");
+    let operations: Vec<(u64, Operation)> = (0..).zip(uncut.disk.operations()).collect();
+    let is_sync = |operation: &Operation| operation.to_string().contains("sync");
+    let syncs = operations.iter().filter(|(_, operation)| is_sync(operation));
+    let mut losses: Vec<Option<u64>> = syncs.map(|(number, _)| Some(*number)).collect();
+    assert!(losses.len() > 30, "{}", losses.len());
+    // All of them.
+    losses.push(None);
+    let (whole, short) = (AtomicU32::new(0), AtomicU32::new(0));
+    losses.par_iter().for_each(|lost| {
+        let from = lost.map_or(0, |lost| lost + 1);
+        // Soon after, and later; and when all is over.
+        let is_near = |at: u64| at < from + 20 || (at - from).is_multiple_of(17);
+        let cuts = operations
+            .iter()
+            .filter(|(at, operation)| *at >= from && operation.is_change && is_near(*at));
+        let cuts = cuts.map(|(at, _)| Some(*at)).chain([None]);
+        for at in cuts {
+            let disk = SimDisk::new();
+            match lost {
+                Some(lost) => disk.lose_sync_at(*lost),
+                None => disk.lose_syncs(),
+            }
+            if let Some(at) = at {
+                disk.crash_at(at);
+            }
+            let mut node = Node::new(disk);
+            let outcome = node.live();
+            assert_eq!(outcome.is_err(), at.is_some(), "lost {lost:?}, cut at {at:?}");
+            node.engine = None;
+            for seed in [0, 1, 4] {
+                let when = format!("lost {lost:?}, cut at {at:?}, seed {seed}");
+                let is_whole = check_after_a_lie(&node, &node.disk.after_crash(seed), &when);
+                let count = if is_whole { &whole } else { &short };
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    let (whole, short) = (whole.into_inner(), short.into_inner());
+    println!("{whole} nodes had all, {short} had not");
+    assert!(whole > 1000 && short > 0, "{whole}, {short}");
+}
+
+/// Says whether the node has all that was durable. Where it has not, a log is shorter, or says
+/// where it cannot be read.
+fn check_after_a_lie(node: &Node, disk: &SimDisk, when: &str) -> bool {
+    let (engine, report) = open(disk).unwrap_or_else(|error| panic!("{when}: {error}"));
+    let offline = engine.offline_dirs();
+    assert!(offline.is_empty(), "{when}: {offline:?}");
+    let mut is_whole = true;
+    // A log that was moved may be back where it came from, too; then it is in neither directory.
+    let twice = |refused: &LogLoaded| refused.error.kind() == Kind::Conflict;
+    assert!(report.refused.iter().all(twice), "{when}: {:?}", report.refused);
+    for (topic, known) in &node.known {
+        let when = format!("{when}: {topic} {known:?}");
+        let log = match engine.log(topic, 0) {
+            Ok(Some(log)) => log,
+            Ok(None) => {
+                is_whole &= known.is_gone || known.durable == 0;
+                continue;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), Kind::Conflict, "{when}: {error}");
+                is_whole = false;
+                continue;
+            }
+        };
+        let end = log.log_end_offset();
+        // The first log of its name may be back.
+        assert!(end <= known.written.max(10), "{when}: ends at {end}");
+        is_whole &= end >= known.durable && is_as_written(&log, &when);
+        append(&log, 1, NOW_MS).unwrap_or_else(|error| panic!("{when}: {error}"));
+        let options = FetchOptions { max_bytes: 1, ..whole_log() };
+        assert_eq!(log.read(end, &options).expect("a record").place.offset, end, "{when}");
+    }
+    let closed = engine.close(4, 1);
+    let is_clean = closed.dirs.iter().all(|dir| dir.is_clean);
+    assert!(is_clean == report.refused.is_empty(), "{when}: {closed:?}");
+    is_whole
+}
+
+/// Whether all batches are there, each as it was written; none may be another one.
+fn is_as_written(log: &Log, when: &str) -> bool {
+    let mut offset = log.log_start_offset();
+    let mut is_whole = true;
+    while offset < log.log_end_offset() {
+        let fetched = match log.read(offset, &whole_log()) {
+            Ok(fetched) => fetched,
+            Err(error) => {
+                assert_eq!(error.kind(), Kind::Corrupt, "{when}: {error}");
+                return false;
+            }
+        };
+        if fetched.bytes.is_empty() {
+            return false;
+        }
+        for batch in Batches::new(&fetched.bytes) {
+            let Ok(batch) = batch else { return false };
+            let base_offset = batch.header.base_offset;
+            is_whole &= base_offset == offset;
+            if compute_crc(batch.bytes) != batch.header.crc {
+                return false;
+            }
+            assert_eq!(batch.bytes, records(1).at(base_offset).epoch(0).build(), "{when}");
+            offset = batch.header.next_offset();
+        }
+    }
+    is_whole
 }
 
 #[test]

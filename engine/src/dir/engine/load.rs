@@ -13,9 +13,9 @@ use super::options::EngineOptions;
 use super::partitions::{Partitions, Place, Shut};
 use super::remove::Removal;
 use super::report::{DirLoaded, LoadReport, LogLoaded};
-use crate::dir::files::{CLEANER_FILE, REPLICATION_FILE, read_offsets};
+use crate::dir::files::{CLEANER_FILE, REPLICATION_FILE};
 use crate::dir::pool::in_pool;
-use crate::dir::recover::checkpoints::{Checkpoints, remove_marker};
+use crate::dir::recover::checkpoints::{Checkpoints, is_torn, read_or_empty, remove_marker};
 use crate::dir::recover::rebuilds::settle_rebuilds;
 use crate::error::{Error, Kind, Result};
 use crate::io::{FileKind, Storage};
@@ -121,10 +121,12 @@ fn look(storage: &dyn Storage, number: usize, dir: &mut LogDir) -> Result<Look> 
     let mut checkpoints = Checkpoints::read(storage, &dir.path, &mut look.problems)?;
     dir.was_clean = checkpoints.marker.is_some();
     dir.broker_epoch = checkpoints.marker.as_deref().and_then(parse_clean_shutdown);
-    // Recovery has no use for them. That one cannot be understood takes the directory offline, as
-    // in Kafka.
-    let high_watermarks = read_offsets(storage, &dir.path, REPLICATION_FILE)?;
-    let compacted_ends = read_offsets(storage, &dir.path, CLEANER_FILE)?;
+    // Recovery has no use for them. One of another release takes the directory offline, as in
+    // Kafka; what is lost with one that is torn is learnt anew.
+    let mut checkpoint =
+        |name: &str| read_or_empty(storage, &dir.path, name, is_torn, &mut look.problems);
+    let high_watermarks = checkpoint(REPLICATION_FILE)?;
+    let compacted_ends = checkpoint(CLEANER_FILE)?;
     for entry in storage.list(&dir.path)? {
         let name = entry.name.to_string_lossy().into_owned();
         if entry.kind == FileKind::Directory && name != REMOTE_INDEX_CACHE {

@@ -29,24 +29,10 @@ impl Checkpoints {
     /// told.
     pub fn read(storage: &dyn Storage, dir: &Path, problems: &mut Vec<Problem>) -> Result<Self> {
         // spec: segments 7
-        let mut checkpoint = |name: &str| -> Result<OffsetCheckpoint> {
-            match read_offsets(storage, dir, name) {
-                // Too long to be one is as good as one that says nothing.
-                Err(error)
-                    if matches!(error.kind(), Kind::Corrupt | Kind::Unsupported | Kind::Limit) =>
-                {
-                    problems.push(Problem {
-                        code: Code::CheckpointFile,
-                        severity: Severity::Repairable,
-                        file: name.to_owned(),
-                        position: None,
-                        offset: None,
-                        detail: format!("{}; taken for empty", error.message()),
-                    });
-                    Ok(OffsetCheckpoint::new())
-                }
-                other => other,
-            }
+        let mut checkpoint = |name: &str| {
+            // One of another release as well: Kafka starts without its lines.
+            let says_nothing = |kind| kind == Kind::Unsupported || is_torn(kind);
+            read_or_empty(storage, dir, name, says_nothing, problems)
         };
         Ok(Checkpoints {
             recovery_points: checkpoint(RECOVERY_POINT_FILE)?,
@@ -60,6 +46,37 @@ impl Checkpoints {
                 Err(error) => return Err(error),
             },
         })
+    }
+}
+
+/// Whether a checkpoint is what a power cut may leave; too long to be one is as good as one that
+/// says nothing.
+pub fn is_torn(kind: Kind) -> bool {
+    matches!(kind, Kind::Corrupt | Kind::Limit)
+}
+
+/// The lines of a checkpoint, or none and a problem where reading it fails in a way that
+/// `says_nothing` of its logs.
+pub fn read_or_empty(
+    storage: &dyn Storage,
+    dir: &Path,
+    name: &str,
+    says_nothing: impl Fn(Kind) -> bool,
+    problems: &mut Vec<Problem>,
+) -> Result<OffsetCheckpoint> {
+    match read_offsets(storage, dir, name) {
+        Err(error) if says_nothing(error.kind()) => {
+            problems.push(Problem {
+                code: Code::CheckpointFile,
+                severity: Severity::Repairable,
+                file: name.to_owned(),
+                position: None,
+                offset: None,
+                detail: format!("{}; taken for empty", error.message()),
+            });
+            Ok(OffsetCheckpoint::new())
+        }
+        other => other,
     }
 }
 

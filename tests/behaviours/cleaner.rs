@@ -320,13 +320,26 @@ fn what_lies_before_the_start_of_a_compacted_log_is_the_cleaners_to_remove() {
 }
 
 #[test]
-fn a_checkpoint_that_cannot_be_understood_takes_its_directory_offline() {
+fn a_checkpoint_that_is_torn_counts_as_empty_and_one_of_another_release_takes_its_directory_offline()
+ {
     let mut node = node(2);
     let log = node.log("t");
     grow(&node, &log, 3);
+    run_later(&mut node);
+    let end = line(&node, "/a", "t").unwrap();
     drop(log);
     node.stop(1);
     put(&node.disk, &format!("/a/{CHECKPOINT}"), "0\n2\nt 0 1\n");
+    node.start();
+    assert_eq!(node.report.dirs[0].problems.len(), 1);
+    let log = node.log("t");
+    assert_eq!(log.compacted_end_offset(), None);
+    log.update_high_watermark(log.log_end_offset()).unwrap();
+    run_later(&mut node);
+    assert_eq!(line(&node, "/a", "t"), Some(end), "all of it was looked at again");
+    drop(log);
+    node.stop(1);
+    put(&node.disk, &format!("/a/{CHECKPOINT}"), "1\n1\nt 0 1\n");
     node.start();
     assert_eq!(node.engine().offline_dirs().len(), 1);
     assert!(node.engine().log("t", 0).is_err() || node.engine().log("t", 0).unwrap().is_none());

@@ -1,5 +1,5 @@
-//! Whatever is appended, compacted and opened again: a log says the same of its keys as a plain
-//! list of everything that was ever appended.
+//! Whatever is appended, compacted, cut and opened again, after power cuts, too: a log says the
+//! same of its keys as a plain list of everything that was ever appended.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -39,6 +39,15 @@ enum Step {
     Reopen {
         is_clean: bool,
     },
+    Flush,
+    /// Followers lag behind from now on, so that nothing more is committed, or have everything.
+    Lag(bool),
+    /// A cut of what is not committed, at the end of a batch.
+    Truncate(usize),
+    /// The log starts at the end of a batch that is committed.
+    RaiseStart(usize),
+    /// The power goes, and spares what this seed says.
+    Crash(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -51,20 +60,34 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (2..40_usize, prop_oneof![1..400_u64, Just(1 << 20)], any::<bool>())
             .prop_map(|(slots, step_bytes, later)| Step::Compact { slots, step_bytes, later }),
         1 => any::<bool>().prop_map(|is_clean| Step::Reopen { is_clean }),
+        1 => Just(Step::Flush),
+        2 => any::<bool>().prop_map(Step::Lag),
+        1 => (0..100_usize).prop_map(Step::Truncate),
+        1 => (0..100_usize).prop_map(Step::RaiseStart),
+        1 => (0..100_u64).prop_map(Step::Crash),
     ]
 }
 
 struct Life {
     disk: SimDisk,
     log: Log,
-    /// Everything that was ever appended.
+    /// Everything that was ever appended, and neither cut nor lost with the power.
     ever: Vec<Line>,
+    /// Where batches end.
+    ends: BTreeSet<i64>,
     sequences: [i32; 4],
+    /// What checkpoints say: where the log is compacted, where it starts, and up to where it is
+    /// durable.
     checkpoint: Option<i64>,
+    start: i64,
+    recovery_point: i64,
+    /// What a power cut must spare.
+    durable_end: i64,
+    is_lagging: bool,
     now_ms: i64,
 }
 
-fn open(disk: &SimDisk, clean_shutdown: bool, recovery_point: i64) -> Log {
+fn open(disk: &SimDisk, clean_shutdown: bool, recovery_point: i64, start: i64) -> Log {
     let config = LogConfig {
         compact: true,
         delete: false,
@@ -75,8 +98,13 @@ fn open(disk: &SimDisk, clean_shutdown: bool, recovery_point: i64) -> Log {
         delete_retention_ms: RETENTION_MS,
         ..LogConfig::default()
     };
-    let options =
-        OpenOptions { clean_shutdown, recovery_point, now_ms: NOW_MS, ..OpenOptions::default() };
+    let options = OpenOptions {
+        clean_shutdown,
+        recovery_point,
+        log_start_offset: start,
+        now_ms: NOW_MS,
+        ..OpenOptions::default()
+    };
     let log = Log::open(Arc::new(disk.clone()), Path::new(DIR), config, &options);
     let log = log.expect("a log that opens");
     log.update_high_watermark(log.log_end_offset()).expect("a high watermark");
@@ -86,14 +114,39 @@ fn open(disk: &SimDisk, clean_shutdown: bool, recovery_point: i64) -> Log {
 impl Life {
     fn new() -> Self {
         let disk = SimDisk::new();
-        let log = open(&disk, true, 0);
-        Life { disk, log, ever: Vec::new(), sequences: [0; 4], checkpoint: None, now_ms: NOW_MS }
+        let log = open(&disk, true, 0, 0);
+        Life {
+            disk,
+            log,
+            ever: Vec::new(),
+            ends: BTreeSet::from([0]),
+            sequences: [0; 4],
+            checkpoint: None,
+            start: 0,
+            recovery_point: 0,
+            durable_end: 0,
+            is_lagging: false,
+            now_ms: NOW_MS,
+        }
     }
 
     fn take(&mut self, bytes: &[u8], taken: Vec<Line>) {
         self.log.append_as_follower(bytes, i32::MAX, self.now_ms).expect("an append");
-        self.log.update_high_watermark(self.log.log_end_offset()).expect("a high watermark");
         self.ever.extend(taken);
+        self.ends.insert(self.log.log_end_offset());
+        self.replicate();
+    }
+
+    fn replicate(&self) {
+        if !self.is_lagging {
+            self.log.update_high_watermark(self.log.log_end_offset()).expect("a high watermark");
+        }
+    }
+
+    /// The end of a batch among those from `from` to `to`.
+    fn end_within(&self, from: i64, to: i64, number: usize) -> Option<i64> {
+        let ends: Vec<i64> = self.ends.range(from..=to).copied().collect();
+        (!ends.is_empty()).then(|| ends[number % ends.len()])
     }
 
     fn step(&mut self, step: &Step) {
@@ -121,14 +174,88 @@ impl Life {
                 self.compact(*slots, *step_bytes);
             }
             Step::Reopen { is_clean } => {
-                self.log.flush(true, self.now_ms).expect("a flush");
+                self.flush();
                 if *is_clean {
                     self.log.close().expect("a clean stop");
                 }
-                let recovery_point = self.log.recovery_point();
-                self.log = open(&self.disk, *is_clean, recovery_point);
+                self.log = open(&self.disk, *is_clean, self.recovery_point, self.start);
+                self.is_lagging = false;
             }
+            Step::Flush => self.flush(),
+            Step::Lag(is_lagging) => {
+                self.is_lagging = *is_lagging;
+                self.replicate();
+            }
+            Step::Truncate(number) => {
+                let (from, to) = (self.log.high_watermark(), self.log.log_end_offset());
+                if let Some(to) = self.end_within(from, to, *number) {
+                    self.log.truncate_to(to, self.now_ms).expect("a cut");
+                    self.ever.retain(|line| line.offset < to);
+                    self.ends.retain(|end| *end <= to);
+                    self.recovery_point = self.recovery_point.min(to);
+                    self.durable_end = self.durable_end.min(to);
+                }
+            }
+            Step::RaiseStart(number) => {
+                let (from, to) = (self.start, self.log.high_watermark());
+                if let Some(start) = self.end_within(from, to, *number) {
+                    self.log.maybe_increment_log_start_offset(start).expect("a start");
+                    self.log.delete_old_segments(self.now_ms).expect("segments that go");
+                    self.ever.retain(|line| line.offset >= start);
+                    self.start = start;
+                }
+            }
+            Step::Crash(seed) => self.crash(*seed),
         }
+    }
+
+    fn flush(&mut self) {
+        self.log.flush(true, self.now_ms).expect("a flush");
+        self.durable_end = self.log.log_end_offset();
+        self.recovery_point = self.log.recovery_point_to_save();
+    }
+
+    /// What is left is what the log is from now on; nothing durable is gone without its successor.
+    fn crash(&mut self, seed: u64) {
+        self.disk = self.disk.after_crash(seed);
+        self.log = open(&self.disk, false, self.recovery_point, self.start);
+        self.is_lagging = false;
+        let left = lines(&self.log);
+        let there: BTreeSet<&Line> = left.iter().collect();
+        let known: BTreeSet<&Line> = self.ever.iter().collect();
+        assert!(there.is_subset(&known), "invented, of {left:#?}");
+        let end = self.log.log_end_offset();
+        assert!(end >= self.durable_end, "{end} of {}", self.durable_end);
+        let (kept, _) = committed(&self.ever);
+        let kept: BTreeSet<i64> = kept.iter().map(|line| line.offset).collect();
+        let decided_end = self.ever.iter().rev().find(|line| line.abort.is_some());
+        let decided_end = decided_end.map_or(0, |line| line.offset);
+        for line in self.ever.iter().filter(|line| line.offset < self.durable_end) {
+            let is_aborted = !kept.contains(&line.offset) && line.offset < decided_end;
+            let may_go = line.abort.is_some() || line.value.is_none() || is_aborted;
+            let has_successor = || {
+                let mut later = self.ever.iter().filter(|other| other.offset > line.offset);
+                later.any(|other| {
+                    other.key == line.key && (other.value.is_none() || there.contains(other))
+                })
+            };
+            let is_there = there.contains(line) || may_go || has_successor();
+            assert!(is_there, "{line:?} is gone, of {left:#?}");
+        }
+        self.sequences = [0; 4];
+        self.log
+            .with_producers(|state| {
+                for producer in state.producers() {
+                    let id = usize::try_from(producer.entry().producer_id).expect("an id");
+                    self.sequences[id] = producer.last_sequence() + 1;
+                }
+            })
+            .expect("a log that nobody writes to");
+        self.ends.retain(|at| *at <= end);
+        self.ends.insert(end);
+        // Where the cleaner got to was noted down, or was not.
+        self.checkpoint = self.checkpoint.filter(|_| seed.is_multiple_of(2));
+        self.ever = left;
     }
 
     fn append(&mut self, producer: u8, records: &[(u8, u8)], codec: usize) {
@@ -174,6 +301,11 @@ impl Life {
             ..CleanerOptions::default()
         };
         let range = self.log.cleanable(self.checkpoint, self.now_ms).expect("a range");
+        if range.first_uncleanable_offset < range.first_dirty_offset {
+            // The log starts within the active segment.
+            assert!(!range.is_due());
+            return;
+        }
         let mut cleaner = Cleaner::new(options);
         let done = self.log.compact(&mut cleaner, &range, self.now_ms).expect("a round");
         self.log.delete_due_files(i64::MAX).expect("files that go");
@@ -193,8 +325,8 @@ impl Life {
         assert_eq!(view(&left), view(&self.ever), "of {left:#?}");
         let all: BTreeSet<&Line> = self.ever.iter().collect();
         assert!(left.iter().all(|line| all.contains(line)), "{left:#?}");
-        let end = self.ever.last().map_or(0, |line| line.offset + 1);
-        assert_eq!(self.log.log_end_offset(), end);
+        let end = self.log.log_end_offset();
+        assert_eq!(self.ends.last(), Some(&end));
         // A reader of committed data is told of every aborted record that it could meet.
         let kept: BTreeSet<i64> = committed(&self.ever).0.iter().map(|line| line.offset).collect();
         let told = self.log.aborted_transactions(0, end).expect("an index");
@@ -215,7 +347,8 @@ fn a_compacted_log_says_the_same_of_every_key() {
         let mut life = Life::new();
         for step in &steps {
             life.step(step);
-            if matches!(step, Step::Compact { .. } | Step::Reopen { .. }) {
+            let is_append = matches!(step, Step::Append { .. } | Step::End { .. } | Step::Roll);
+            if !is_append {
                 life.check();
             }
         }

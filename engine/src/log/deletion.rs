@@ -30,6 +30,15 @@ impl Deletions {
     }
 }
 
+/// The files of a segment as they are given up. The log comes last: as long as it has its name, the
+/// segment is whole, if slower to search.
+// spec: segments 4.6
+const SEGMENT_ROLES: [FileRole; 4] =
+    [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex, FileRole::Log];
+
+/// Those that are made anew from the log.
+const INDEX_ROLES: [FileRole; 3] = [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex];
+
 impl Log {
     /// When the next files are to be deleted, in milliseconds since 1970; `None` when none wait.
     #[must_use]
@@ -93,8 +102,18 @@ impl Log {
 
     /// Renames the files of a segment after telling whoever still looks at it.
     pub(super) fn retire_segment(&self, segment: &LogSegment, now_ms: i64) -> Result<()> {
+        self.retire(segment, &SEGMENT_ROLES, now_ms)
+    }
+
+    /// The same for an empty segment in whose place another one of the same base comes: its log
+    /// keeps its name, by which alone a crash may tell where the log ends.
+    pub(super) fn retire_indexes(&self, segment: &LogSegment, now_ms: i64) -> Result<()> {
+        self.retire(segment, &INDEX_ROLES, now_ms)
+    }
+
+    fn retire(&self, segment: &LogSegment, roles: &[FileRole], now_ms: i64) -> Result<()> {
         segment.retire();
-        self.doom_segment(segment.base_offset(), now_ms).inspect_err(|_| {
+        self.doom(segment.base_offset(), roles, now_ms).inspect_err(|_| {
             if !self.is_failed() {
                 segment.reinstate();
                 // Whoever was told that it is gone looks again.
@@ -108,10 +127,7 @@ impl Log {
     /// them up for deletion. When one cannot be renamed all have their old names; where that
     /// cannot be had either, the log takes no more writes.
     pub(super) fn doom_segment(&self, base_offset: i64, now_ms: i64) -> Result<()> {
-        // spec: segments 4.6. The log comes last: as long as it has its name, the segment is whole,
-        // if slower to search.
-        let roles = [FileRole::OffsetIndex, FileRole::TimeIndex, FileRole::TxnIndex, FileRole::Log];
-        self.doom(base_offset, &roles, now_ms)
+        self.doom(base_offset, &SEGMENT_ROLES, now_ms)
     }
 
     /// The same for a snapshot.

@@ -83,12 +83,12 @@ impl Log {
         Ok(base_offset)
     }
 
-    /// An empty segment is rolled when its index has no room at all: it gets new files.
+    /// An empty segment is rolled when its index has no room at all: it gets new indexes.
     fn replace_empty(&self, writer: &mut Writer, now_ms: i64) -> Result<i64> {
         let base_offset = writer.active.base_offset();
         let settings = self.config.load().segment();
         let _changing = self.change_list();
-        self.retire_segment(writer.active.segment(), now_ms)?;
+        self.retire_indexes(writer.active.segment(), now_ms)?;
         let next = ActiveSegment::create(&self.folder, base_offset, &settings, now_ms)
             // The log has no segment to go on in.
             .inspect_err(|_| self.is_failed.store(true, Ordering::Release))?;

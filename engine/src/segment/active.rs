@@ -83,8 +83,15 @@ impl ActiveSegment {
         let path = folder.file(base_offset, FileRole::Log);
         let log = match storage.open(&path, OpenMode::CreateNew) {
             Err(error) if error.kind() == Kind::Conflict => {
-                remove_if_there(folder, &path)?;
-                storage.open(&path, OpenMode::CreateNew)?
+                // An empty one is as good as a new one, and a crash leaves it its name.
+                let found = storage.open(&path, OpenMode::Rewrite).ok();
+                match found.filter(|file| file.metadata().is_ok_and(|now| now.size_bytes == 0)) {
+                    Some(file) => file,
+                    None => {
+                        remove_if_there(folder, &path)?;
+                        storage.open(&path, OpenMode::CreateNew)?
+                    }
+                }
             }
             other => other?,
         };

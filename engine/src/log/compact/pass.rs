@@ -194,6 +194,7 @@ impl Log {
                 now_ms,
                 upper_bound,
                 reach: upper_bound,
+                decided_end: self.high_watermark(),
                 legacy_horizon_ms,
                 last_records,
             },
@@ -357,6 +358,10 @@ impl Compaction<'_> {
         let latest = self.cleaner.map.latest_offset();
         self.done.end_offset = latest.saturating_add(1);
         self.conditions.reach = self.done.end_offset;
+        if self.view.waits_for_commits() {
+            let decided_end = self.conditions.decided_end;
+            self.conditions.reach = decided_end.max(self.done.end_offset);
+        }
         self.done.key_count = self.cleaner.map.key_count();
         self.view = TransactionView::default();
         let segments = self.log.segments();

@@ -18,8 +18,10 @@ pub(super) struct Conditions {
     /// Where the round ends, exclusive.
     pub(super) upper_bound: i64,
     /// Up to where, exclusive, the log must be what it was: the records that take the place of
-    /// others and the markers that abort what goes lie before it.
+    /// others and the markers that decide about what goes lie before it.
     pub(super) reach: i64,
+    /// Before it lie the markers of all transactions with a record before `upper_bound`.
+    pub(super) decided_end: i64,
     /// Tombstones of the old formats stay in segments that were written to later.
     pub(super) legacy_horizon_ms: i64,
     pub(super) last_records: LastRecords,

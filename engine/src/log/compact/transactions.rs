@@ -75,6 +75,11 @@ impl TransactionView {
         false
     }
 
+    /// Whether data was seen of transactions that commit further on.
+    pub(super) fn waits_for_commits(&self) -> bool {
+        !self.committed.is_empty()
+    }
+
     /// Shows it a control batch.
     pub(super) fn see_marker(&mut self, header: &BatchHeader, batch: &[u8]) -> MarkerSeen {
         self.begin_up_to(header.last_offset());

@@ -346,7 +346,8 @@ impl ProducerState {
         // spec: producer-state A6
         let reload = self.snapshots.truncate_and_reload(log_start_offset, log_end_offset);
         if reload.reload {
-            self.clear();
+            self.producers.clear();
+            self.transactions.restart(log_start_offset, log_end_offset);
         } else {
             self.transactions.forget_replicated(log_start_offset);
         }

@@ -91,6 +91,15 @@ impl Transactions {
         !self.unreplicated.is_empty()
     }
 
+    /// The log is read again from a snapshot on. Snapshots tell nothing of transactions that are
+    /// decided and not replicated: those whose marker is still there stay so. Kafka forgets them, and
+    /// its readers of committed data see what a later cut may still change.
+    pub(super) fn restart(&mut self, log_start_offset: i64, log_end_offset: i64) {
+        let span = log_start_offset..log_end_offset;
+        self.ongoing.clear();
+        self.unreplicated.retain(|_, (_, last_offset)| span.contains(last_offset));
+    }
+
     pub(super) fn clear(&mut self) {
         self.ongoing.clear();
         self.unreplicated.clear();

@@ -320,8 +320,7 @@ fn what_lies_before_the_start_of_a_compacted_log_is_the_cleaners_to_remove() {
 }
 
 #[test]
-fn a_checkpoint_that_is_torn_counts_as_empty_and_one_of_another_release_takes_its_directory_offline()
- {
+fn a_torn_checkpoint_is_none_and_one_of_another_release_takes_its_directory_offline() {
     let mut node = node(2);
     let log = node.log("t");
     grow(&node, &log, 3);

@@ -72,42 +72,35 @@ pub fn aborted_of(txn: &AbortedTxn) -> Aborted {
     Aborted { producer_id, first_offset, last_offset }
 }
 
-/// A range with its lease, which the caller gives back.
-fn leased(fetched: Fetched) -> Outcome<Range> {
-    let place = fetched.place;
-    let mut range = Range {
-        base_offset: place.offset,
-        segment_base_offset: place.segment_base_offset,
-        position: place.position,
-        flags: if fetched.first_entry_incomplete { FIRST_INCOMPLETE } else { 0 },
-        ..NOTHING
-    };
-    let Some(bytes) = fetched.range else { return Ok(range) };
-    let Some(fd) = descriptor(&bytes) else { return invalid("the file has no descriptor") };
-    range.fd = fd;
-    range.position = bytes.position();
-    range.size_bytes = bytes.size_bytes();
-    range.truncations = bytes.truncations();
-    let address = Arc::into_raw(bytes.into_lease()).expose_provenance();
-    range.lease = u64::try_from(address).unwrap_or(0);
-    Ok(range)
-}
-
 fn descriptor(range: &FileRange) -> Option<i32> {
     use std::os::fd::AsRawFd;
     range.file().descriptor().map(|file| file.as_raw_fd())
 }
 
-/// Tells what was found; the status of it.
+/// Tells what was found, with its lease, which the caller gives back; the status of it. `out` is
+/// [`NOTHING`] before.
 ///
 /// # Safety
 /// The fetch is one of the header.
-pub unsafe fn tell(fetch: &Fetch, mut fetched: Fetched, out: &mut Range) -> Outcome<Status> {
-    let aborted = fetched.aborted.take().unwrap_or_default();
-    let mut told = NOTHING;
-    // SAFETY: the caller's array.
-    let is_all = unsafe { tell_aborted(fetch, &aborted, &mut told)? };
-    *out = Range { aborted_count: told.aborted_count, ..leased(fetched)? };
+pub unsafe fn tell(fetch: &Fetch, fetched: Fetched, out: &mut Range) -> Outcome<Status> {
+    let mut is_all = true;
+    if let Some(aborted) = &fetched.aborted {
+        // SAFETY: the caller's array.
+        is_all = unsafe { tell_aborted(fetch, aborted, out)? };
+    }
+    out.base_offset = fetched.place.offset;
+    out.segment_base_offset = fetched.place.segment_base_offset;
+    out.position = fetched.place.position;
+    out.flags = if fetched.first_entry_incomplete { FIRST_INCOMPLETE } else { 0 };
+    if let Some(range) = fetched.range {
+        let Some(fd) = descriptor(&range) else { return invalid("the file has no descriptor") };
+        out.fd = fd;
+        out.position = range.position();
+        out.size_bytes = range.size_bytes();
+        out.truncations = range.truncations();
+        let address = Arc::into_raw(range.into_lease()).expose_provenance();
+        out.lease = u64::try_from(address).unwrap_or(0);
+    }
     Ok(if is_all { OK } else { SHORT_BUFFER })
 }
 

@@ -41,6 +41,10 @@ fuzz_target!(|bytes: &[u8]| {
     let plan = recover(&disk, &options);
     let after = disk.snapshot(Path::new(DIR)).expect("the directory");
     if plan.refusal.is_none() {
+        if options.clean_shutdown {
+            // As in a directory that has its marker again.
+            retire(&disk, Path::new(DIR), &plan.retire).expect("no faults");
+        }
         let again = analyse(&disk, Path::new(DIR), &options, &Silent).expect("no faults");
         assert!(again.refusal.is_none(), "refused the second time: {:?}", again.refusal);
         assert!(again.is_empty(), "left to do: {:?} {:?}", again.actions, again.cut);

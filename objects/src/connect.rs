@@ -32,8 +32,7 @@ pub(crate) fn connect(place: &Place, options: &StoreOptions) -> Result<Box<dyn O
             }
             let endpoints = [AmazonS3ConfigKey::Endpoint, AmazonS3ConfigKey::S3Endpoint]
                 .map(|key| builder.get_config_value(&key));
-            // Who writes http:// in front of an address wants it.
-            if endpoints.iter().flatten().any(|endpoint| endpoint.starts_with("http://")) {
+            if endpoints.iter().flatten().any(|endpoint| is_plain(endpoint)) {
                 builder = builder.with_allow_http(true);
             }
             Ok(Box::new(builder.with_retry(retry(options)).build().map_err(failed)?))
@@ -46,6 +45,11 @@ pub(crate) fn connect(place: &Place, options: &StoreOptions) -> Result<Box<dyn O
             for (key, value) in &options.settings {
                 builder = builder.with_config(parsed(key)?, value);
             }
+            if builder.get_config_value(&GoogleConfigKey::BaseUrl).as_deref().is_some_and(is_plain)
+            {
+                let key = GoogleConfigKey::Client(ClientConfigKey::AllowHttp);
+                builder = builder.with_config(key, "true");
+            }
             Ok(Box::new(builder.with_retry(retry(options)).build().map_err(failed)?))
         }
         ObjectStoreScheme::MicrosoftAzure => {
@@ -55,6 +59,10 @@ pub(crate) fn connect(place: &Place, options: &StoreOptions) -> Result<Box<dyn O
             }
             for (key, value) in &options.settings {
                 builder = builder.with_config(parsed(key)?, value);
+            }
+            if builder.get_config_value(&AzureConfigKey::Endpoint).as_deref().is_some_and(is_plain)
+            {
+                builder = builder.with_allow_http(true);
             }
             Ok(Box::new(builder.with_retry(retry(options)).build().map_err(failed)?))
         }
@@ -76,6 +84,11 @@ pub(crate) fn connect(place: &Place, options: &StoreOptions) -> Result<Box<dyn O
             Err(Error::new(Kind::InvalidArgument, why))
         }
     }
+}
+
+/// Who writes http:// in front of an address wants it.
+fn is_plain(endpoint: &str) -> bool {
+    endpoint.starts_with("http://")
 }
 
 /// A setting's name.

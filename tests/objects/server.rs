@@ -92,16 +92,27 @@ impl Server {
         Server { port, requests, is_over, thread: Some(std::thread::spawn(serve)) }
     }
 
+    /// Where it is.
+    pub fn address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
     /// The store behind it, with little patience.
     pub fn store(&self) -> RemoteStore {
+        self.store_at(&format!("{}/store", self.address()), &[])
+    }
+
+    /// The same at another URL, by these settings.
+    pub fn store_at(&self, url: &str, settings: &[(&str, &str)]) -> RemoteStore {
+        let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
         let options = StoreOptions {
             retries_max: 3,
             retry_time: Duration::from_secs(20),
             request_time: Duration::from_millis(1500),
+            settings: settings.iter().map(owned).collect(),
             ..StoreOptions::default()
         };
-        let place = Place::parse(&format!("http://127.0.0.1:{}/store", self.port)).unwrap();
-        RemoteStore::open(&place, options).unwrap()
+        RemoteStore::open(&Place::parse(url).unwrap(), options).unwrap()
     }
 
     /// What was asked so far.

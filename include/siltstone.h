@@ -967,6 +967,37 @@ SILT_API silt_status_t silt_engine_delete_log(silt_engine_t *engine, const char 
                                               silt_error_t *err);
 
 /*
+ * A log that moves to another directory: silt_engine_create_log with SILT_NEW_LOG_FUTURE makes the
+ * future one, the host copies the current one into it as a follower does, and replaces the current
+ * one when both have the same end. The future one is moved into place, and the current one's
+ * directory goes as a deleted one does; a log object of it is to be closed. SILT_E_NOT_FOUND where
+ * one of them is missing.
+ */
+SILT_API silt_status_t silt_engine_future_log(silt_engine_t *engine, const char *topic,
+                                              int32_t partition, silt_log_t **log,
+                                              silt_error_t *err);
+SILT_API silt_status_t silt_engine_replace_log(silt_engine_t *engine, const char *topic,
+                                               int32_t partition, int64_t now_ms,
+                                               silt_error_t *err);
+
+/* Gives up a move: as silt_engine_delete_log, of the future log. */
+SILT_API silt_status_t silt_engine_delete_future(silt_engine_t *engine, const char *topic,
+                                                 int32_t partition, int64_t now_ms,
+                                                 silt_error_t *err);
+
+/* Moves the log of a partition aside that is not assigned to this broker any more: its directory is
+ * renamed, and stays. */
+SILT_API silt_status_t silt_engine_mark_stray(silt_engine_t *engine, const char *topic,
+                                              int32_t partition, int64_t now_ms,
+                                              silt_error_t *err);
+
+/* Takes a log directory offline of which the host knows that its disk fails: its logs are closed
+ * without a write and give SILT_E_IO from now on. What the engine meets itself it acts on alone.
+ * SILT_E_NOT_FOUND when no directory of that path is online. */
+SILT_API silt_status_t silt_engine_take_offline(silt_engine_t *engine, const char *dir,
+                                                silt_error_t *err);
+
+/*
  * Gives the logs of a topic other settings, above those of the engine: they are in the place of all
  * that the topic was given before, when the engine was opened or by this function. What is not set
  * any more is the engine's. SILT_E_INVALID_ARGUMENT, and nothing is changed, for a setting that

@@ -600,6 +600,39 @@ public:
         });
     }
 
+    Log future_log(const std::string &topic, std::int32_t partition) {
+        silt_log_t *log = nullptr;
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_future_log(it_, detail::text(topic), partition, &log, error);
+        });
+        return Log(log);
+    }
+
+    /// The future log takes the place of the current one.
+    void replace_log(const std::string &topic, std::int32_t partition, std::int64_t now_ms) {
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_replace_log(it_, detail::text(topic), partition, now_ms, error);
+        });
+    }
+
+    void delete_future(const std::string &topic, std::int32_t partition, std::int64_t now_ms) {
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_delete_future(it_, detail::text(topic), partition, now_ms, error);
+        });
+    }
+
+    void mark_stray(const std::string &topic, std::int32_t partition, std::int64_t now_ms) {
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_mark_stray(it_, detail::text(topic), partition, now_ms, error);
+        });
+    }
+
+    void take_offline(const std::string &dir) {
+        detail::check([&](silt_error_t *error) {
+            return silt_engine_take_offline(it_, detail::text(dir), error);
+        });
+    }
+
     void set_config(const std::string &topic, const std::vector<silt_config_t> &configs) {
         detail::check([&](silt_error_t *error) {
             return silt_engine_set_config(it_, detail::text(topic), configs.data(),

@@ -243,6 +243,10 @@ unsafe fn give(log: Arc<Log>, to: *mut *mut Handle<LogObject>) -> Outcome<()> {
     unsafe { write_plain(to, Handle::give(LogObject::of_engine(log))) }
 }
 
+fn not_here(what: &str, topic: &str, partition: i32) -> Failure {
+    Error::new(Kind::NotFound, format!("no {what} of {topic}-{partition} is here")).into()
+}
+
 engine_function! {
     fn silt_engine_log(
         topic: *const c_char,
@@ -251,10 +255,23 @@ engine_function! {
     ) |it| {
         // SAFETY: the caller's text.
         let topic = unsafe { text(topic)? };
-        let Some(found) = it.engine.log(topic, partition)? else {
-            let message = format!("no log of {topic}-{partition} is here");
-            return Err(Error::new(Kind::NotFound, message).into());
-        };
+        let found = it.engine.log(topic, partition)?;
+        let found = found.ok_or_else(|| not_here("log", topic, partition))?;
+        // SAFETY: the caller's pointer.
+        unsafe { give(found, log) }
+    }
+}
+
+engine_function! {
+    fn silt_engine_future_log(
+        topic: *const c_char,
+        partition: i32,
+        log: *mut *mut Handle<LogObject>
+    ) |it| {
+        // SAFETY: the caller's text.
+        let topic = unsafe { text(topic)? };
+        let found = it.engine.future_log(topic, partition)?;
+        let found = found.ok_or_else(|| not_here("future log", topic, partition))?;
         // SAFETY: the caller's pointer.
         unsafe { give(found, log) }
     }
@@ -308,6 +325,45 @@ engine_function! {
         // SAFETY: the caller's text.
         let topic = unsafe { text(topic)? };
         Ok(it.engine.delete(topic, partition, now_ms)?)
+    }
+}
+
+engine_function! {
+    fn silt_engine_delete_future(topic: *const c_char, partition: i32, now_ms: i64) |it| {
+        // SAFETY: the caller's text.
+        let topic = unsafe { text(topic)? };
+        Ok(it.engine.delete_future(topic, partition, now_ms)?)
+    }
+}
+
+engine_function! {
+    fn silt_engine_replace_log(topic: *const c_char, partition: i32, now_ms: i64) |it| {
+        // SAFETY: the caller's text.
+        let topic = unsafe { text(topic)? };
+        Ok(it.engine.replace_current_with_future(topic, partition, now_ms)?)
+    }
+}
+
+engine_function! {
+    fn silt_engine_mark_stray(topic: *const c_char, partition: i32, now_ms: i64) |it| {
+        // SAFETY: the caller's text.
+        let topic = unsafe { text(topic)? };
+        Ok(it.engine.mark_stray(topic, partition, now_ms)?)
+    }
+}
+
+engine_function! {
+    fn silt_engine_take_offline(dir: *const c_char) |it| {
+        // SAFETY: the caller's text.
+        let dir = unsafe { path(dir)? };
+        let why = Error::new(Kind::Io, "the host took the log directory offline");
+        match it.engine.take_offline(dir, &why) {
+            true => Ok(()),
+            false => {
+                let message = "no log directory of this path is online";
+                Err(Error::new(Kind::NotFound, message).in_file(dir).into())
+            }
+        }
     }
 }
 

@@ -40,8 +40,9 @@ struct world {
 
     char log_path[PATH_SIZE], other_log_path[PATH_SIZE], other_index_path[PATH_SIZE];
     char offsets_path[PATH_SIZE], times_path[PATH_SIZE], txns_path[PATH_SIZE];
-    char engine_path[PATH_SIZE], other_engine_path[PATH_SIZE], rest_path[PATH_SIZE];
-    const char *dirs[1], *other_dirs[1], *rest_dirs[1];
+    char engine_path[PATH_SIZE], second_path[PATH_SIZE], other_engine_path[PATH_SIZE];
+    char rest_path[PATH_SIZE];
+    const char *dirs[2], *other_dirs[1], *rest_dirs[1];
 
     unsigned char batch[256], copied[256], value[256], snapshot[256], room[512], more[512];
     uint64_t size, value_size, snapshot_size;
@@ -295,9 +296,11 @@ static struct world *begin(void) {
     PATH(txns_path, "a.txnindex");
     PATH(other_index_path, "b.index");
     PATH(engine_path, "engine");
+    PATH(second_path, "second");
     PATH(other_engine_path, "other");
     PATH(rest_path, "rest");
     w->dirs[0] = w->engine_path;
+    w->dirs[1] = w->second_path;
     w->other_dirs[0] = w->other_engine_path;
     w->rest_dirs[0] = w->rest_path;
     CHECK(mkdir(w->rest_path, 0755) == 0);
@@ -363,10 +366,15 @@ static void with_upload(struct world *w) {
 
 static void with_engine(struct world *w) {
     if (w->engine == NULL) {
-        EXPECT(SILT_OK, silt_engine_open(w->dirs, 1, &w->engine_options.it, &w->engine, NULL));
-        EXPECT(SILT_OK, silt_engine_create_log(w->engine, "orders", 0, &w->new_log.it, &w->got_log,
-                                               NULL));
-        give_back(w);
+        EXPECT(SILT_OK, silt_engine_open(w->dirs, 2, &w->engine_options.it, &w->engine, NULL));
+        for (uint32_t place = 0; place < 2; place++) {
+            silt_new_log_t new_log = SILT_NEW_LOG_INIT;
+            new_log.flags = place == 0 ? 0 : SILT_NEW_LOG_FUTURE;
+            new_log.dir = w->dirs[place];
+            EXPECT(SILT_OK, silt_engine_create_log(w->engine, "orders", 0, &new_log, &w->got_log,
+                                                   NULL));
+            give_back(w);
+        }
         uint32_t count = 0;
         EXPECT(SILT_OK, silt_engine_due(w->engine, 9000000, w->work, 1, &count, NULL));
         CHECK(count == 1);

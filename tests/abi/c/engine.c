@@ -391,6 +391,73 @@ static void loads_as_long_as_it_may(void) {
     silt_engine_close(engine);
 }
 
+static int64_t end_of(silt_log_t *log) {
+    silt_offsets_t offsets = SILT_OFFSETS_INIT;
+    EXPECT(SILT_OK, silt_log_offsets(log, &offsets, NULL));
+    return offsets.log_end_offset;
+}
+
+/* A log grows beside the current one until it takes its place, or is given up; one that is moved
+ * aside, and those of a directory that the host takes offline, are there no more. */
+static void moves_logs(void) {
+    static char one[4096], two[4096];
+    snprintf(one, sizeof one, "%s/one", home);
+    snprintf(two, sizeof two, "%s/two", home);
+    const char *paths[2] = { one, two };
+    silt_engine_options_t options = SILT_ENGINE_OPTIONS_INIT;
+    silt_engine_t *engine = NULL;
+    silt_log_t *log = NULL, *future = NULL, *found = NULL;
+    EXPECT(SILT_OK, silt_engine_open(paths, 2, &options, &engine, NULL));
+    silt_new_log_t new_log = SILT_NEW_LOG_INIT;
+    new_log.dir = one;
+    EXPECT(SILT_OK, silt_engine_create_log(engine, "orders", 0, &new_log, &log, NULL));
+    rolls(log);
+    EXPECT(SILT_E_NOT_FOUND, silt_engine_future_log(engine, "orders", 0, &found, NULL));
+    EXPECT(SILT_E_NOT_FOUND, silt_engine_replace_log(engine, "orders", 0, 5000, NULL));
+    EXPECT(SILT_E_NOT_FOUND, silt_engine_delete_future(engine, "orders", 0, 5000, NULL));
+    new_log.flags = SILT_NEW_LOG_FUTURE;
+    EXPECT(SILT_E_CONFLICT, silt_engine_create_log(engine, "orders", 0, &new_log, &future, NULL));
+    new_log.dir = two;
+    for (int round = 0; round < 2; round++) {
+        EXPECT(SILT_OK, silt_engine_create_log(engine, "orders", 0, &new_log, &future, NULL));
+        EXPECT(SILT_OK, silt_engine_future_log(engine, "orders", 0, &found, NULL));
+        rolls(found);
+        CHECK(end_of(future) == 30 && stats_of(engine).future_logs == 1);
+        silt_log_close(found);
+        silt_log_close(future);
+        if (round == 0) {
+            EXPECT(SILT_OK, silt_engine_delete_future(engine, "orders", 0, 5000, NULL));
+            CHECK(stats_of(engine).future_logs == 0);
+        }
+    }
+    EXPECT(SILT_OK, silt_engine_replace_log(engine, "orders", 0, 5000, NULL));
+    silt_log_close(log);
+    EXPECT(SILT_OK, silt_engine_log(engine, "orders", 0, &log, NULL));
+    CHECK(end_of(log) == 30 && stats_of(engine).future_logs == 0);
+    rolls(log);
+    CHECK(end_of(log) == 60);
+    silt_log_close(log);
+
+    new_log.flags = 0;
+    new_log.dir = one;
+    EXPECT(SILT_OK, silt_engine_create_log(engine, "old", 0, &new_log, &log, NULL));
+    silt_log_close(log);
+    EXPECT(SILT_OK, silt_engine_mark_stray(engine, "old", 0, 5000, NULL));
+    EXPECT(SILT_E_NOT_FOUND, silt_engine_mark_stray(engine, "old", 0, 5000, NULL));
+    EXPECT(SILT_E_NOT_FOUND, silt_engine_log(engine, "old", 0, &log, NULL));
+
+    EXPECT(SILT_E_NOT_FOUND, silt_engine_take_offline(engine, home, NULL));
+    EXPECT(SILT_OK, silt_engine_take_offline(engine, two, NULL));
+    EXPECT(SILT_E_NOT_FOUND, silt_engine_take_offline(engine, two, NULL));
+    EXPECT(SILT_E_IO, silt_engine_log(engine, "orders", 0, &log, NULL));
+    CHECK(stats_of(engine).offline_dirs == 1);
+    uint32_t clean = 0;
+    EXPECT(SILT_E_IO, silt_engine_stop(engine, -1, 1, &clean, NULL));
+    CHECK(clean == 1);
+    EXPECT(SILT_E_CLOSED, silt_engine_take_offline(engine, one, NULL));
+    silt_engine_close(engine);
+}
+
 /* A directory whose disk fails is offline, and so are its logs; without any other there is no
  * engine. Here no file can grow when an index has to be made anew. */
 static void goes_on_without_a_disk(void) {
@@ -495,6 +562,7 @@ int main(int argc, char **argv) {
     keeps_what_was_set_last();
     begins_transactions();
     loads_as_long_as_it_may();
+    moves_logs();
     goes_on_without_a_disk();
     refuses();
     puts("ok");

@@ -326,6 +326,21 @@ static void holds_an_engine(const std::string &home) {
     CHECK(work.size() > 1);
     engine.run(work[0], 10000000);
     engine.drop_work(work[1]);
+    const std::string second = home + "/second";
+    siltstone::Engine two({home + "/first", second}, options);
+    const std::string first = home + "/first";
+    new_log.dir = first.c_str();
+    two.create_log("orders", 0, new_log);
+    new_log.dir = second.c_str();
+    new_log.flags = SILT_NEW_LOG_FUTURE;
+    two.create_log("orders", 0, new_log);
+    two.delete_future("orders", 0, 0);
+    two.create_log("orders", 0, new_log);
+    CHECK(two.future_log("orders", 0).offsets().log_end_offset == 0);
+    two.replace_log("orders", 0, 0);
+    two.mark_stray("orders", 0, 0);
+    two.take_offline(second);
+    CHECK(two.stats().offline_dirs == 1 && two.stats().logs == 0);
     engine.delete_log("orders", 0, 0);
     CHECK(engine.stop(5, 2) == 1 && engine.get() != nullptr);
 }

@@ -133,6 +133,56 @@ public final class Engine implements AutoCloseable {
     }
 
     /**
+     * The future log of a partition: made by {@link #create} with {@link NewLog#isFuture}, it
+     * grows in another directory until it {@linkplain #replace replaces} the current one.
+     *
+     * @throws SiltstoneException {@link Kind#NOT_FOUND} when there is none
+     */
+    public Log futureLog(String topic, int partition) {
+        return object(topic, (engine, name, scratch) ->
+                (int) EngineNative.ENGINE_FUTURE_LOG.invokeExact(
+                        engine, name, partition, scratch.first, scratch.error));
+    }
+
+    /**
+     * Moves the future log of a partition into the place of the current one, whose directory goes
+     * as that of a {@linkplain #delete deleted} one does.
+     *
+     * @throws SiltstoneException {@link Kind#NOT_FOUND} where one of them is missing
+     */
+    public void replace(String topic, int partition, long nowMs) {
+        named(topic, (engine, name, scratch) -> (int) EngineNative.ENGINE_REPLACE_LOG.invokeExact(
+                engine, name, partition, nowMs, scratch.error));
+    }
+
+    /** Gives up a move: deletes the future log. */
+    public void deleteFuture(String topic, int partition, long nowMs) {
+        named(topic, (engine, name, scratch) ->
+                (int) EngineNative.ENGINE_DELETE_FUTURE.invokeExact(
+                        engine, name, partition, nowMs, scratch.error));
+    }
+
+    /**
+     * Moves a log aside that is not assigned to this broker any more: its directory is renamed, and
+     * stays.
+     */
+    public void markStray(String topic, int partition, long nowMs) {
+        named(topic, (engine, name, scratch) -> (int) EngineNative.ENGINE_MARK_STRAY.invokeExact(
+                engine, name, partition, nowMs, scratch.error));
+    }
+
+    /**
+     * Takes a log directory offline whose disk fails: its logs are closed without a write, and are
+     * an error from now on.
+     *
+     * @throws SiltstoneException {@link Kind#NOT_FOUND} when no directory of that path is online
+     */
+    public void takeOffline(Path dir) {
+        named(dir.toString(), (engine, name, scratch) ->
+                (int) EngineNative.ENGINE_TAKE_OFFLINE.invokeExact(engine, name, scratch.error));
+    }
+
+    /**
      * Gives the logs of a topic other settings, above those of the engine: they are in the place of
      * all that the topic was given before, by the options or by this.
      *

@@ -29,6 +29,16 @@ final class EngineNative {
             I32, OBJECT, POINTER, I32, POINTER, POINTER, POINTER);
     static final MethodHandle ENGINE_DELETE_LOG = function("silt_engine_delete_log",
             I32, OBJECT, POINTER, I32, I64, POINTER);
+    static final MethodHandle ENGINE_FUTURE_LOG = function("silt_engine_future_log",
+            I32, OBJECT, POINTER, I32, POINTER, POINTER);
+    static final MethodHandle ENGINE_REPLACE_LOG = function("silt_engine_replace_log",
+            I32, OBJECT, POINTER, I32, I64, POINTER);
+    static final MethodHandle ENGINE_DELETE_FUTURE = function("silt_engine_delete_future",
+            I32, OBJECT, POINTER, I32, I64, POINTER);
+    static final MethodHandle ENGINE_MARK_STRAY = function("silt_engine_mark_stray",
+            I32, OBJECT, POINTER, I32, I64, POINTER);
+    static final MethodHandle ENGINE_TAKE_OFFLINE = function("silt_engine_take_offline",
+            I32, OBJECT, POINTER, POINTER);
     static final MethodHandle ENGINE_SET_CONFIG = function("silt_engine_set_config",
             I32, OBJECT, POINTER, POINTER, I32, POINTER);
     static final MethodHandle ENGINE_PARTITIONS = function("silt_engine_partitions",

@@ -169,6 +169,36 @@ class EngineTest {
     }
 
     @Test
+    void logsMoveFromOneDirectoryToAnother() {
+        try (Engine engine = open("one", "two")) {
+            Path one = home.resolve("one");
+            Path two = home.resolve("two");
+            engine.create("orders", 0, new NewLog().dir(one)).close();
+            fails(Kind.NOT_FOUND, () -> engine.futureLog("orders", 0));
+            fails(Kind.NOT_FOUND, () -> engine.replace("orders", 0, NOW_MS));
+            NewLog future = new NewLog().dir(two).isFuture();
+            engine.create("orders", 0, future).close();
+            engine.deleteFuture("orders", 0, NOW_MS);
+            fails(Kind.NOT_FOUND, () -> engine.deleteFuture("orders", 0, NOW_MS));
+            engine.create("orders", 0, future).close();
+            try (Log log = engine.futureLog("orders", 0)) {
+                Samples.fill(log, 3);
+            }
+            engine.replace("orders", 0, NOW_MS);
+            try (Log log = engine.log("orders", 0)) {
+                assertEquals(3, Samples.offsets(log).logEndOffset());
+            }
+            engine.create("old", 0, new NewLog().dir(one)).close();
+            engine.markStray("old", 0, NOW_MS);
+            fails(Kind.NOT_FOUND, () -> engine.log("old", 0));
+            engine.takeOffline(two);
+            fails(Kind.NOT_FOUND, () -> engine.takeOffline(two));
+            fails(Kind.IO, () -> engine.log("orders", 0));
+            assertEquals(1, stats(engine).offlineDirs());
+        }
+    }
+
+    @Test
     void logsOutliveTheirEngine() {
         Engine engine = open("data");
         Log log = engine.create("orders", 0, new NewLog());

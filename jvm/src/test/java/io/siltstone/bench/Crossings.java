@@ -43,8 +43,8 @@ import org.openjdk.jmh.runner.options.OptionsBuilder;
 import org.openjdk.jmh.runner.options.TimeValue;
 
 /**
- * What calls cost from Java: nanoseconds an operation, the best of two hundred rounds of 10 ms. A
- * round is so short that on a machine that others use, too, some are not interrupted.
+ * What calls cost from Java: nanoseconds an operation, the mean and the best of two hundred rounds
+ * of 10 ms. A round is so short that on a machine that others use, too, some are not interrupted.
  */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.AverageTime)

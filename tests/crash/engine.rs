@@ -353,7 +353,7 @@ fn check_after_a_lie(node: &Node, disk: &SimDisk, when: &str) -> bool {
         let end = log.log_end_offset();
         // The first log of its name may be back.
         assert!(end <= known.written.max(10), "{when}: ends at {end}");
-        is_whole &= end >= known.durable && is_as_written(&log, &when);
+        is_whole &= is_as_written(&log, &when) && end >= known.durable;
         append(&log, 1, NOW_MS).unwrap_or_else(|error| panic!("{when}: {error}"));
         let options = FetchOptions { max_bytes: 1, ..whole_log() };
         assert_eq!(log.read(end, &options).expect("a record").place.offset, end, "{when}");

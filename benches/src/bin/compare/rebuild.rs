@@ -19,9 +19,11 @@ use siltstone_benches::rounds::{Timing, Watch};
 use siltstone_benches::{Result, cache, state_limits};
 
 use crate::bench::Bench;
-use crate::table::{Goal, Row, Unit};
+use crate::table::{Goal, REBUILDS, Row, Unit};
 
 const PARTITIONS: u64 = 1000;
+/// Of how many at once it is told what one takes.
+const COUNTS: [usize; 3] = [100, 300, 1000];
 const PRODUCERS: u32 = 10_000;
 const EPOCHS: i32 = 100;
 /// Behind all offsets of the producers and epochs that are made.
@@ -38,7 +40,9 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
         let word = if threads == 1 { "thread" } else { "threads" };
         format!("rebuild 1,000 replicas of 10,000 producers, {threads} {word}")
     });
-    if !names.iter().any(|name| bench.wants(name)) {
+    let of_more = COUNTS.map(|count| (count, format!("{REBUILDS}{count}")));
+    let mut all = names.iter().chain(of_more.iter().map(|(_, name)| name));
+    if !all.any(|name| bench.wants(name)) {
         return Ok(rows);
     }
     let remote = Remote::make(bench)?;
@@ -50,7 +54,7 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
         }
         let ours = bench.time_few_laps(|| {
             let watch = Watch::start();
-            remote.rebuild(threads)?;
+            remote.rebuild(threads, usize::MAX)?;
             Ok(watch.stop())
         })?;
         let limit = remote.limit(bench, threads)?;
@@ -58,6 +62,20 @@ pub(crate) fn rows(bench: &Bench) -> Result<Vec<Row>> {
             Row::timed(&name, Unit::Partitions, count, ours, Goal::FigureOrLimit(goal, OF_LIMIT));
         let kafka = bench.kafka.get(&format!("aux-{threads}"));
         rows.push(bench.told(row.with_limit(count, limit).with_kafka(kafka)));
+    }
+    for (count, name) in of_more {
+        if !bench.wants(&name) {
+            continue;
+        }
+        let count = count.min(remote.segments.len());
+        let ours = bench.time_few_laps(|| {
+            let watch = Watch::start();
+            remote.rebuild(2, count)?;
+            Ok(watch.stop())
+        })?;
+        let work = f64::from(u32::try_from(count)?);
+        let row = Row::timed(&name, Unit::Microseconds, work, ours, Goal::Nothing);
+        rows.push(bench.told(row));
     }
     Ok(rows)
 }
@@ -129,11 +147,13 @@ impl Remote {
         Ok(Remote { target, layout, segments, logs, copies })
     }
 
-    fn rebuild(&self, threads: usize) -> Result<()> {
-        let dirs: Vec<PathBuf> = (self.segments.iter())
+    /// At most so many of them.
+    fn rebuild(&self, threads: usize, count_max: usize) -> Result<()> {
+        let segments = self.segments.get(..count_max).unwrap_or(&self.segments);
+        let dirs: Vec<PathBuf> = (segments.iter())
             .map(|it| self.logs.join(format!("orders-{}", it.id.partition.partition)))
             .collect();
-        let jobs: Vec<AuxJob<'_>> = (dirs.iter().zip(&self.segments))
+        let jobs: Vec<AuxJob<'_>> = (dirs.iter().zip(segments))
             .map(|(dir, segment)| AuxJob {
                 place: AuxPlace::Dir(dir),
                 segment,

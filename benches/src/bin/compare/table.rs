@@ -254,7 +254,8 @@ pub(crate) const UPLOADS_OF_ONE: &str = "upload scan of one log, one segment of 
 pub(crate) const COLD: &str = "upload plan, not open, one partition of ";
 pub(crate) const EXPIRY: &str = "expiry plan of remote segments, one segment of ";
 pub(crate) const LOAD: &str = "load clean partitions, one of ";
-const GROWTH: [&str; 5] = [UPLOADS, UPLOADS_OF_ONE, COLD, EXPIRY, LOAD];
+pub(crate) const REBUILDS: &str = "rebuild replicas with two threads, one of ";
+const GROWTH: [&str; 6] = [UPLOADS, UPLOADS_OF_ONE, COLD, EXPIRY, LOAD, REBUILDS];
 /// The longest bar.
 const BAR_CHARS: f64 = 40.0;
 

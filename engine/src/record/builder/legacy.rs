@@ -66,7 +66,12 @@ impl LegacyBuilder {
     ) -> Result<Self> {
         let why = match magic {
             0 if log_append_time_ms.is_some() => "magic 0 has no timestamps",
-            0 | 1 if compression.codec() == Codec::Zstd => "old messages cannot be zstd",
+            0 if compression.codec() == Codec::Zstd => {
+                "ZStandard compression is not supported for magic 0"
+            }
+            1 if compression.codec() == Codec::Zstd => {
+                "ZStandard compression is not supported for magic 1"
+            }
             0 | 1 => {
                 return Ok(LegacyBuilder {
                     magic,
@@ -269,7 +274,12 @@ mod tests {
         assert!(LegacyBuilder::new(2, none, None, 0).is_err());
         assert!(LegacyBuilder::new(-1, none, None, 0).is_err());
         assert!(LegacyBuilder::new(0, none, Some(5), 0).is_err());
-        assert!(LegacyBuilder::new(1, Codec::Zstd.into(), None, 0).is_err());
+        for magic in [0, 1] {
+            // spec: behaviours LG-013
+            let error = LegacyBuilder::new(magic, Codec::Zstd.into(), None, 0).err().unwrap();
+            let why = format!("ZStandard compression is not supported for magic {magic}");
+            assert_eq!((error.kind(), error.message()), (Kind::InvalidArgument, &*why));
+        }
         let mut builder = LegacyBuilder::new(1, none, None, 5).unwrap();
         assert!(builder.append(4, 0, None, None).is_err());
         builder.append(5, 0, None, None).unwrap();
